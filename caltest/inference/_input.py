@@ -282,9 +282,11 @@ DEPENDENT_SUBGROUPS = 10
 
 
 def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
-    """Return a note if clusters lie within subgroups, such as patients within hospitals.
+    """Return a note in a list if clusters lie within subgroups, such as patients within hospitals.
 
-    Clusters alone do not allow for effects that all rows of one subgroup share.
+    ``by`` and ``clusters`` (n,) name the subgroup and the cluster of every row. Clusters alone do
+    not allow for effects that all rows of one subgroup share. The list is empty if they do not
+    nest.
     """
     clusters = by_appearance(clusters)
     count = int(clusters.max()) + 1
@@ -306,7 +308,9 @@ def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
 def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
     """Yield doubts about a test of these rows.
 
-    They are residuals associated with weights, and neighbouring rows whose residuals agree.
+    They are residuals associated with weights, and neighbouring rows whose residuals agree. The
+    second is left out with ``in_order``, for tests that allow for dependence on earlier rows, and
+    for rows whose dependence is declared.
     """
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
@@ -369,9 +373,11 @@ def neighbours(data: Predictions) -> float:
 
 
 def _within_subgroups(by: AnyArray, part: IntArray) -> IntArray:
-    """Return a numbering of parts of the rows (n,), each within one subgroup unless that is small.
+    """Return a finer numbering of parts of the rows, (n,), each part within one subgroup.
 
-    It separates differences between subgroups from dependence of neighbouring rows.
+    ``part`` (n,) is the number of each row's part, such as a range of predictions, and ``by`` (n,)
+    or (n, C) its subgroup by one or more columns. A column is left out if parts would become too
+    small. Differences between subgroups are then no dependence of neighbouring rows.
     """
     for column in by.reshape(len(by), -1).T:
         finer = np.unique(column, return_inverse=True)[1].ravel()
@@ -388,9 +394,10 @@ def take_rows_or_tally(
     verb: str, probs: object, labels: object, facts: RowFacts, lens: LensLike | None = None,
     statistics: Collection[StatisticLike | None] = (None,),
 ) -> RowsOrTally:  # fmt: skip
-    """Validate rows as :func:`take_rows` does, or a tally; return what the verb works on.
+    """Validate rows as :func:`take_rows` does, or a tally; return the rows or the tally.
 
-    If the sums of a tally cannot answer one of the ``statistics``, its sampled rows are returned.
+    ``verb`` is the public function that asks. If the sums of a tally cannot answer one of the
+    ``statistics`` through ``lens``, its sampled rows are returned.
     """
     if isinstance(probs, AnyTally):
         probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
@@ -405,7 +412,8 @@ def take_tally(
 ) -> AnyTally:  # fmt: skip
     """Validate a tally for a verb; return its member for ``lens``, or all members with ``whole``.
 
-    Labels and design arguments are refused, because a tally holds them already.
+    ``verb`` is the public function that asks, named in messages. ``labels`` and design arguments
+    (``facts``) are refused, because a tally holds them already.
     """
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
@@ -550,8 +558,9 @@ class Analysis:
     ) -> Self:  # fmt: skip
         """Validate rows, or a tally where the verb takes one, and look through the lens.
 
-        ``summable`` are statistics for which sums over fine bins may replace the rows, where that
-        gives the same value. Raises as :func:`take_rows`.
+        ``verb`` is the public function that asks, ``facts`` are its design arguments, such as
+        clusters. ``summable`` are statistics for which sums over fine bins may replace the rows,
+        where that gives the same value. Raises as :func:`take_rows`.
         """
         if TAKES[verb].tally is Tallied.NONE:
             return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
@@ -642,7 +651,7 @@ class Analysis:
     def facts(self) -> Fields:
         """Fields on data and design that every result has, by name.
 
-        Lens, n, classes, clusters, notes.
+        They are lens, number of rows, classes, clusters, and notes.
         """
         # A lens may drop rows, and weights and clusters with them: what it shows counts
         rows = self.problem.data if isinstance(self.problem, RowProblem) else None
@@ -720,8 +729,9 @@ def _of_scores(prepared: Prepared) -> bool:
 def _in_few_cells(induced: Predictions, sums: Problem) -> bool:
     """Return whether sums over bins would be too coarse for scores, such as log-odds.
 
-    Redrawn labels know only the cell of a row. Differences of scores within cells would enter the
-    observed value, but not its null distribution, if predictions lie in few cells.
+    ``induced`` has the predictions behind the lens, ``sums`` the same data summed over fine bins.
+    Redrawn labels know only the bin of a row. Differences of scores within bins would enter the
+    observed value, but not its null distribution, if predictions lie in few bins.
     """
     cells = len(sums.probs)
     return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells

@@ -318,8 +318,10 @@ def _null_of_total(
 ) -> NullOfTotal:  # fmt: skip
     """Return the null distribution of Σ w (u − v), observed as ``total``.
 
-    ``weighted`` is the ``table`` times the weights of the rows. It is exact where possible, and
-    redraws labels otherwise, with their dependence if rows have clusters.
+    u is the utility gained by a row, v the utility that its probabilities promise, and w its
+    weight. ``table`` has the utilities of every row under every label, ``weighted`` the same times
+    w. The law is exact where possible; otherwise labels are redrawn, with their dependence if rows
+    have clusters.
     """
     data = analysis.rows
     deviation = float(np.sqrt(weighted.variance.sum()))
@@ -353,7 +355,11 @@ class Redrawn:
 
     @classmethod
     def of(cls, analysis: Analysis, sums: PromisedSum | ThresholdSums, run: Run) -> Self:
-        """Redraw labels, and compare the observed sums with theirs by |sum|, O(B n K)."""
+        """Redraw labels, and compare the T observed sums with redrawn ones by |sum|, O(B n K).
+
+        ``sums`` computes T sums from a set of labels; ``run`` has the number of draws, seed and
+        threads.
+        """
         observed = sums.values(sums.problem.observed).reshape(-1)
         schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
         summary: ClusterSummary | HorizonSummary | None = None
@@ -501,10 +507,10 @@ class UnitSums:
 def _student_limits(
     gains: FloatArray, data: Predictions, least: float, most: float, pseudo: float, level: float
 ) -> tuple[float, float]:
-    """Return Student's limits (low, high) of a mean, with pseudo-observations at both ends.
+    """Return Student's limits (low, high) of a mean gain, with pseudo-observations at both ends.
 
-    ``gains`` (n,) are gains of the rows of ``data`` between ``least`` and ``most``; ``pseudo`` is
-    the number of pseudo-observations at each.
+    ``gains`` (n,) are gains of the rows of ``data`` between ``least`` and ``most``. ``pseudo`` is
+    the number of pseudo-observations at each end, ``level`` the confidence level.
     """
     ends = np.array([[least], [most]])
     mean, error, _, point = _moments(UnitSums.of(gains[:, None], data), ends, pseudo, level)
@@ -554,8 +560,9 @@ def _band_of_means(
 def _shown_useful(both: UnitSums, odds: FloatArray, level: float, rng: RNG) -> BoolArray:
     """Mark thresholds at which acting on the model is better than never and than always, (T,).
 
-    ``both`` has the gains at T thresholds, then the gains over acting always. The lower limits of
-    both curves hold together, at all thresholds.
+    ``both`` has the gains at T thresholds t, then the gains over acting always; ``odds`` (T,) are
+    t / (1 − t), the cost of a false positive. The lower limits of both curves hold together at
+    ``level``, at all thresholds; ``rng`` draws their critical value.
     """
     reach = np.maximum(1.0, odds)
     ends = np.stack([np.append(np.ones_like(odds), reach), np.append(-odds, -reach)])

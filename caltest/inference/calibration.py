@@ -210,7 +210,9 @@ def _by_null(
 ) -> CalibrationTestResult:
     """Return the test under one null distribution, with subgroups left aside.
 
-    A warning says if the null distribution is a single value, so that nothing can be found.
+    ``run`` has the number of draws, seed and threads; ``early_stop`` ends the simulation once the
+    test is clearly not significant. A warning says if the null distribution is a single value, so
+    that nothing can be found.
     """
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
@@ -693,7 +695,7 @@ def tested_within_folds(
 
 @dataclass(frozen=True, eq=False)
 class FoldProblem(RowProblem):
-    """Problem of cross-validated rows: bins have common edges, and every fold has its own cells."""
+    """Problem of cross-validated rows: every fold has its own cells, with common bin edges."""
 
     folds: IntArray = field(repr=False)
 
@@ -729,9 +731,9 @@ class WithinFolds(Statistic):
         return self._by_fold(problem)
 
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
-        """Return the statistic prepared for each fold.
+        """Return the statistic prepared for each fold of the problem.
 
-        Folds in which it cannot vary are left out.
+        Folds in which the statistic cannot vary are left out.
         """
         data = problem.data
         mass = np.ones(data.n) if data.weights is None else data.weights

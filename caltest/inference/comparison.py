@@ -626,7 +626,11 @@ def _score_differences(
 def _adjusted_scores(
     families: Sequence[tuple[ScoreDifference, ...]],
 ) -> list[tuple[ScoreDifference, ...]]:
-    """Return the same differences, their p-values adjusted over all of them (Holm)."""
+    """Return the score differences with p-values adjusted over all of them (Holm).
+
+    ``families`` has the differences of each pair of models, one for each score; the result has the
+    same form. Differences without a p-value stay as they are.
+    """
     known = [score.pvalue for family in families for score in family if score.pvalue is not None]
     adjusted = iter(holm(known) if known else [])
     return [
@@ -805,7 +809,10 @@ LARGEST_Z = 38.0
 
 @dataclass(frozen=True, eq=False)
 class ComparedModel:
-    """One model of a compared pair: its debiased squared error, and its predictions."""
+    """One model of a compared pair: its error T and its predictions.
+
+    T, the field ``error``, is the debiased squared error.
+    """
 
     error: SquaredError
     data: Predictions
@@ -837,13 +844,13 @@ class ComparedModel:
 
     @cached_property
     def worst_cell(self) -> float:
-        """Square of the largest contribution of a single unit (row or cluster) to the error T."""
+        """Square of the largest contribution of one unit (row or cluster) to the error T."""
         squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
         return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """Possible contribution to T of each unit that is alone in its cell, shape (m,).
+        """Possible contribution to the error T of each unit that is alone in its cell, shape (m,).
 
         A debiased error uses pairs of units, so that a lone one does not enter it; a unit is a row
         or a cluster.
@@ -854,11 +861,9 @@ class ComparedModel:
         return squares / (parts.mass[alone] * self.error.mass.sum())
 
     def lone_limit(self, z: float) -> float:
-        """Return the upper confidence limit of the contribution of units alone in a cell.
+        """Return the upper limit of the contribution of units alone in a cell; 0 without any.
 
-        0 without any.
-
-        ``z`` is the normal quantile of the level.
+        ``z`` is the normal quantile of the confidence level.
         """
         from scipy.special import gammaincinv, ndtr
 
@@ -934,10 +939,10 @@ class Difference:
         return min(self.a.error.freedom, self.b.error.freedom)
 
     def reach(self, z: float, side: ComparedModel, lone: bool = True) -> float:
-        """Return the distance from D to the limit at which ``side`` looks better.
+        """Return the distance from D to the confidence limit at which ``side`` looks better.
 
-        ``z`` is the quantile of the level; ``lone`` adds the contribution of rows alone in their
-        cell.
+        ``side`` is one of the two models, and ``z`` the normal quantile of the level; ``lone`` adds
+        the contribution of rows alone in their cell.
         """
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
@@ -977,9 +982,10 @@ class Difference:
 
 
 def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
-    """Return the mean over units of the squared change if the rows of a unit have other labels.
+    """Return the mean over units of the squared change of an error by other labels of one unit.
 
-    ``squares`` (n, K) are squared changes of the error if row i has label k.
+    ``squares`` (n, K) are the squared changes of ``error`` if row i has label k; a unit is a row or
+    a cluster.
     """
     whole = float(error.copies @ squares.sum(axis=1))
     return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

@@ -191,7 +191,11 @@ def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
 
 
 def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]:
-    """Return P(S ≥ d) and P(S ≤ d) for the sum S of all events, plus the law's rounding bound."""
+    """Return P(S ≥ d) and P(S ≤ d), S the number of events in all grades together.
+
+    Grade g has ``n[g]`` rows with probability ``p[g]``, shapes (G,), and ``d`` events were
+    observed. Both include a bound on the rounding of the law.
+    """
     none = np.zeros(n.size)
     first, pmf, lost = Atoms(p, 1.0 - p, n.astype(np.float64), none, none, none, none).law()
     place = np.clip([d - first, d - first + 1], 0, pmf.size)

@@ -394,10 +394,13 @@ def _fit(
 
 
 def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tuple[float, float]]:
-    """Return Cox's fits of risks with follow-up, and O:E with the standard error of its logarithm.
+    """Return Cox's fits of risks with follow-up, and (O:E, standard error of its logarithm).
 
-    O:E is Σ W Y / Σ p. Its logarithm varies as the logarithm of Σ W Y about its mean in every
-    stratum: predictions are given.
+    ``rows`` have censored outcomes. Each known outcome Y counts with W, the inverse probability
+    that it is known, so that O:E is Σ W Y / Σ p. The error of log O:E allows for the scatter of W Y
+    about its mean in every stratum; predictions p are taken as fixed. ``share`` is the effective
+    share of rows with known outcomes, and StatisticError if it is too small. ``link`` is "logit" or
+    "cloglog".
     """
     if share < LEAST_SHARE:
         raise StatisticError(

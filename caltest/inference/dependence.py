@@ -129,7 +129,9 @@ def _summary(
 ) -> ClusterSummary:
     """Return the summary of one column of clusters: sizes, dependence, effective number of rows.
 
-    ``limits`` has the upper limit of the dependence for each coupling that was tried.
+    ``agreements`` measure the dependence of the rows, one for each coupling (shared label or shared
+    correctness); ``limits`` has the upper limit of the dependence λ for each coupling that was
+    tried. ``facts`` are further fields of the summary by name.
     """
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster
     overall = {coupling: limit.overall for coupling, limit in limits.items()}
@@ -299,9 +301,9 @@ class CrossedError:
 
     @classmethod
     def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
-        """Compute T and its jackknife values for rows with two columns of clusters.
+        """Compute T and its jackknife values for rows with two columns of clusters; O(n d log n).
 
-        O(n d log n).
+        ``cells`` partition the rows of ``induced``, the predictions behind the lens.
         """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -422,9 +424,9 @@ class Parts:
         return cls(*np.divmod(codes, n_cells), mass, sums, place.ravel(), once, rows=False)
 
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
-        """Return index pairs (i, j), two arrays (m,).
+        """Return all pairs (i, j) of parts that share a unit, as two index arrays (m,).
 
-        Parts of one unit in this and the other partition.
+        Part i belongs to this partition of the rows into cells, part j to the ``other``.
         """
         if self.rows:
             return self.of_row, self.of_row
@@ -441,12 +443,18 @@ DOMINATED = 1e-4
 
 
 def added(values: FloatArray, group: IntArray, n_groups: int = 0) -> FloatArray:
-    """Return the column sums of every group, shape (n_groups, d)."""
+    """Return the column sums of every group, shape (n_groups, d).
+
+    ``values`` (n, d) are rows, ``group`` (n,) the group of each, from 0 to n_groups − 1.
+    """
     return np.stack([np.bincount(group, column, n_groups) for column in values.T], axis=1)
 
 
 def summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
-    """Return the sum of every group, shape (n_groups,)."""
+    """Return the sum of ``values`` (n,) in every group, shape (n_groups,).
+
+    ``group`` (n,) is the group of each value, from 0 to n_groups − 1.
+    """
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
@@ -480,7 +488,11 @@ class SquaredError:
     def of(
         cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
     ) -> SquaredError:
-        """Compute the error in O(n d); each row stands for ``times`` rows, shape (n,)."""
+        """Compute the error of rows in cells; O(n d).
+
+        ``induced`` has the predictions behind the lens; each row stands for ``times`` rows, shape
+        (n,), or for itself if ``times`` is None.
+        """
         n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
         part_cell, mass, x, m = parts.cell, parts.mass, parts.sums, parts.times

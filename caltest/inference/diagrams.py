@@ -196,7 +196,7 @@ def reliability_fit(
 def _abscissae(
     problem: Problem, points: int, ends: tuple[float, float] | None = None
 ) -> FloatArray:
-    """Return the points at which a curve is drawn, increasing, (m,).
+    """Return the predictions at which a curve is drawn, increasing, (m,) with m at most ``points``.
 
     Half of them are quantiles of the predictions, half are equally spaced. ``ends`` (low, high) is
     their range, None for the range of the predictions.

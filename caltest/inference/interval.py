@@ -437,7 +437,7 @@ def _n_draws(request: IntervalProblem) -> int:
 
 
 def by_influence(request: IntervalProblem) -> Bounds:
-    """Return bounds with follow-up, by the normal law of the gaps of the cells.
+    """Return bounds with follow-up, from the normal law of observed − predicted in every bin.
 
     See :mod:`caltest.inference.inversion`.
     """
@@ -467,7 +467,10 @@ def by_influence(request: IntervalProblem) -> Bounds:
 
 
 def by_cells(request: IntervalProblem) -> Bounds:
-    """Return bounds of the largest gap of a cell, from Clopper–Pearson intervals of all cells."""
+    """Return bounds of the largest |observed − predicted| of a cell.
+
+    They come from simultaneous Clopper–Pearson intervals of the event rates of all cells.
+    """
     cells = request.cells
     size, predicted, events = _in_cells(request)
 
@@ -531,9 +534,9 @@ def _largest_gaps(
 
 
 def largest_above(request: IntervalProblem) -> UpperInversion:
-    """Return the upper inversion for the largest gap of a cell.
+    """Return the upper inversion for the largest |observed − predicted| of a cell.
 
-    A value is refuted only if the counts of all cells refute it.
+    A gap is refuted only if the numbers of events in all cells refute it.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -828,8 +831,9 @@ def _overdispersion(
 ) -> float:
     """Return φ ≥ 1, the variance of the event count divided by its variance for independent rows.
 
-    ``residuals`` (n,) are y − p(t̂) and ``variance`` is Σ w² p (1 − p) at t̂. φ includes the square
-    of the ratio of Student's to the normal quantile.
+    ``residuals`` (n,) are y − p(t̂), with t̂ the fitted shift of the log-odds, and ``variance`` is
+    Σ w² p (1 − p) there; row i stands for ``times[i]`` rows. φ includes the square of the ratio of
+    Student's to the normal quantile at ``alpha``, the error probability of one bound.
     """
     w = np.ones(residuals.size) if rows.weights is None else rows.weights
     units = [rows.clusters] if rows.n_clusters is not None else [None]

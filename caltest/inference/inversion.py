@@ -341,9 +341,10 @@ class CellNoise:
         return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
-        """Return the largest variance of the sums if cell means are off by ``shift``, (L, d).
+        """Return the largest variance of the residual sums if cells are off by ``shift``, (L, d).
 
-        Errors move probabilities towards ½, where outcomes vary most.
+        ``shift`` (L, d) is the true error of each sum. Errors move probabilities towards ½, where
+        outcomes vary most.
         """
         slope = np.abs(1.0 - 2.0 * self.predicted)
         # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
@@ -352,10 +353,10 @@ class CellNoise:
         return np.maximum(self.larger_variance, implied)
 
     def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return draws of (S, V), sums and their variances, if the sums are off by ``shift``.
+        """Return draws (S, V) of residual sums and their variances, if the true sums are ``shift``.
 
-        Both have shape (L, d, B). Counts are rounded Cornish–Fisher quantiles of a binomial law of
-        corrected variance.
+        ``shift`` has shape (L, d), both results (L, d, B). Counts are rounded Cornish–Fisher
+        quantiles of a binomial law of corrected variance.
         """
         grain = np.broadcast_to(self.grain, self.predicted.shape)
         size, sums = self.size[:, None] / grain, self.sums / grain
@@ -479,9 +480,10 @@ def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Return standardised null draws of cell sums, by the coupling that varies more.
+    """Return standardised null draws (B, L, d) of the residual sums of the cells.
 
-    The shape is (B, L, d), as ``shape`` says.
+    ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a shared
+    label and shared correctness, and the draws that vary more are returned.
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
@@ -666,10 +668,11 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
 
 
 def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
-    """Return draws of normals for the cells, correlated as cells that share clusters are.
+    """Return noise of the cells (B, L, d), correlated as cells that share clusters are.
 
-    It is a wild bootstrap: a draw multiplies the centred sums of each cluster by a normal number.
-    Cells in which that changes nothing keep their independent ``normal`` draws.
+    It is a wild bootstrap: a draw multiplies the centred residual sums of each cluster by a normal
+    number. ``parts`` are the sums by cluster and cell, ``gaps`` (L, d) the mean residuals of the
+    cells. Cells in which that changes nothing keep their independent ``normal`` draws.
     """
     import scipy.sparse
 
@@ -721,9 +724,11 @@ class FollowedBounds:
 def followed_bounds(
     problem: FollowupProblem, number: IntArray, alpha: float, draws: int, rng: RNG
 ) -> FollowedBounds:
-    """Bound Σ_b |D_b|; every bound is wrong with a probability of about ``alpha`` at most.
+    """Bound Σ_b |D_b|, with D_b the share of bin b times observed − predicted in it.
 
-    ``number`` (n,) is the bin of every row, from 0 on. O(n L) for L bins, and 2^L up to 12 bins.
+    Each bound is wrong with a probability of about ``alpha`` at most. ``number`` (n,) is the bin of
+    every row, from 0 on, and ``draws`` the number of normal draws. O(n L) for L bins, and 2^L up to
+    12 bins.
     """
     gaps, covariance = _bin_gaps(problem, number)
     observed = float(np.abs(gaps).sum())
@@ -755,7 +760,11 @@ def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBound
 
 
 def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return D̂ (L,) and its covariance (L, L)."""
+    """Return the estimates D̂ (L,) of observed − predicted by bin, and their covariance (L, L).
+
+    D̂_b is Σ (W Y − W p) / n over the rows of bin b, W the inverse probability of a known outcome;
+    ``number`` (n,) is the bin of every row.
+    """
     n, size = problem.n, int(number.max()) + 1
     residuals = problem.events - problem.censoring.weights * problem.probs[:, 0]
     gaps = np.bincount(number, residuals, size) / n
@@ -767,7 +776,7 @@ def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, F
 
 
 def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
-    """Return draws (B, L) of a centred normal vector."""
+    """Return ``draws`` draws (B, L) of a normal vector of mean 0 with this covariance (L, L)."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     normal = np.random.default_rng(rng).standard_normal((draws, len(covariance)))
@@ -775,10 +784,11 @@ def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
 
 
 def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return vectors of signs (S, L).
+    """Return the vectors of signs ±1 by bin, (S, L), over which a bound is maximised.
 
-    All sign vectors are listed, or only the sign vectors of the ``MOST_LISTED`` bins nearest to 0;
-    the other bins then keep their observed sign.
+    ``gaps`` (L,) are observed − predicted by bin, with their covariance. All 2^L vectors are listed
+    for few bins; otherwise the signs of the ``MOST_LISTED`` bins nearest to 0 vary, and the other
+    bins keep their observed sign.
     """
     size = gaps.size
     ratio = np.abs(gaps) / np.maximum(np.sqrt(np.diag(covariance)), 1e-300)
@@ -791,7 +801,10 @@ def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def _corrected(gaps: FloatArray, covariance: FloatArray) -> float:
-    """Return Σ|D̂_b| less the mean that noise adds, by the mean of a folded normal."""
+    """Return Σ_b |D̂_b| less its bias by noise, from the means of folded normals.
+
+    ``gaps`` (L,) are the D̂_b, observed − predicted by bin, with their ``covariance`` (L, L).
+    """
     from scipy.special import erf
 
     gap, sigma = np.abs(gaps), np.sqrt(np.diag(covariance))

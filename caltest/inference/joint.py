@@ -432,9 +432,10 @@ def enough(
 def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
     """Return the p-value of the lack of fit of P(y = j) ∝ exp(a_j + b z_j), with a or b fitted.
 
-    ``shifts`` and ``slope`` say which of a and b are free. Rao's score tests are made of all
-    parameters that the model lacks, and of the nearest few (the shifts after a temperature, the one
-    slope after shifts), and combined by Bonferroni.
+    ``z`` (n, K) are log-probabilities and ``labels`` (n,) outcomes; ``shifts`` and ``slope`` say
+    which of a and b are free. Rao's score tests of all parameters that the model lacks, and of the
+    nearest few (the shifts after a temperature, the one slope after shifts), are combined by
+    Bonferroni.
     """
     q = fitted_probabilities(z, labels, shifts, slope)
     lacking: list[CoxPart] = ["vector"] if shifts and slope else ["temperature", "vector"]
@@ -483,9 +484,11 @@ def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: b
 def _component_scores(
     q: FloatArray, z: FloatArray, labels: IntArray, part: CoxPart
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores (T,) of a part at fitted probabilities, and their covariance (T, T).
+    """Return the scores (T,) of a Cox model at fitted probabilities, and their covariance (T, T).
 
-    ``q`` and ``z`` have shape (n, K): fitted probabilities and log-probabilities.
+    ``q`` and ``z`` have shape (n, K): fitted probabilities and log-probabilities; ``labels`` (n,)
+    are outcomes. ``part`` says which slopes take part: "temperature" for one common slope, "vector"
+    for one by class.
     """
     ones = np.ones(len(q))
     levels, slopes = observed_scores(q, z, labels, ones)

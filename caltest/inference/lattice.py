@@ -85,12 +85,12 @@ class CutFeature:
 
     @classmethod
     def of(cls, feature: Feature, min_rows: int) -> CutFeature:
-        """Cut a feature into at most Q cells.
+        """Cut a feature into at most eight cells, and into four for pairs of features.
 
-        Numbers are cut at the quantiles v_k = s[⌈k m / Q⌉ − 1] of the m sorted values s, or between
-        all distinct values if there are few. Levels of at least ``min_rows`` rows are cells of
-        their own, ordered by frequency; all other levels are one cell, and so are missing values,
-        the last.
+        Numbers are cut at the quantiles v_k = s[⌈k m / Q⌉ − 1], k < Q, of the m sorted values s, or
+        between all distinct values if there are few; Q is the number of cells. Levels of at least
+        ``min_rows`` rows are cells of their own, ordered by frequency, as many as are allowed. All
+        other levels are one cell, and so are missing values, the last.
         """
         absent, values = feature.missing, feature.values[~feature.missing]
         if feature.levels is None:
@@ -568,7 +568,8 @@ class Scan:
         """Return the evidence of miscalibration in every segment, (S,), for events ``y`` (n,).
 
         It is the largest log-likelihood gain max_t [t O − K(t)] from shifting the log-odds by t,
-        divided by the dispersion φ, minus the segment's penalty for the search.
+        divided by the dispersion φ, minus the segment's penalty for the search. O is Σ w y and K(t)
+        is Σ w ln(1 − p + p eᵗ) over the segment.
         """
         (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
         for k, shift in enumerate(LATTICE_SHIFTS):

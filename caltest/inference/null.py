@@ -592,7 +592,10 @@ def _on_grid(
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the convolution of two laws on a grid, without a negligible end of the tail."""
+    """Return the convolution of two laws on a common grid, probabilities ``a`` and ``b`` from 0 on.
+
+    A negligible end of the tail is cut off.
+    """
     a, b = (a, b) if a.size <= b.size else (b, a)
     (places,) = np.nonzero(a)
     if places.size <= FEW_VALUES:

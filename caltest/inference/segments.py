@@ -478,10 +478,11 @@ def _findings(
 def _described(
     scan: Scan, y: FloatArray, evidence: float, law: EvidenceLaw, bar: float, segment: int
 ) -> Segment:
-    """Return the description of a segment.
+    """Return the description of a segment, given by its index.
 
-    ``bar`` is the critical value; the interval inverts the scan statistic at it, simultaneously
-    over all segments.
+    ``y`` (n,) are events, ``evidence`` is the segment's evidence and ``law`` its null distribution.
+    ``bar`` is the critical value. The interval inverts the scan statistic at it, so that it holds
+    simultaneously over all segments.
     """
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
@@ -615,10 +616,11 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
 def left(
     scan: Scan, y: FloatArray, q: FloatArray, w: FloatArray, floor: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (evidence, gap, variance) of every segment under predictions ``q``, (S,) each.
+    """Return (evidence, gap, variance) of every segment under other predictions ``q``, (S,) each.
 
-    Evidence is (O − E)² / (2 φ max(V, floor)) − π, the gap O − E and the variance V. ``y``, ``q``
-    and ``w`` (n,) are events, predictions and weights.
+    With O and E observed and expected events and V the variance, the evidence is
+    (O − E)² / (2 φ max(V, ``floor``)) less the penalty of the segment, φ its dispersion; the gap is
+    O − E. ``y``, ``q`` and ``w`` (n,) are events, predictions and weights.
     """
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
@@ -630,9 +632,12 @@ def interval(
 ) -> tuple[float, float, float, float]:
     """Return the mean residual of a segment, the ends of its interval, and the best shift t̂.
 
-    The interval is {δ(t): l(t̂) − l(t) ≤ level φ ψ}, l(t) = t O − K(t), δ(t) the mean of p(t) − p;
-    ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a segment.
-    No shift makes an impossible outcome possible: of such rows the ends take any probability.
+    ``p``, ``w`` and ``y`` (m,) are predictions, weights and events of its rows. The interval is
+    {δ(t): l(t̂) − l(t) ≤ level φ ψ}, with l(t) the log-likelihood gain from shifting log-odds by t
+    and δ(t) the mean of p(t) − p. ``level`` is the allowed loss in nats, φ the ``dispersion``, and
+    ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a
+    segment. No shift makes an impossible outcome possible: for such rows the ends take any
+    probability.
     """
     from scipy.optimize import brentq
 
@@ -663,13 +668,13 @@ def interval(
 
 
 def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:
-    """Return (D, standard error).
+    """Return (D, standard error), where D bounds the mean squared error given features from below.
 
-    A lower bound, on average, of the mean squared error given features.
-
-    D is the mean of 2 g r − g² with residuals r = y − p and corrections g = q − p. The corrections
-    of a fifth of the clusters are learnt on the others, in turn. As g has not seen their labels,
-    E[2 g r − g²] ≤ E[y − p | x, p]². The cost is at most 250 times the sums of segments.
+    The bound holds on average. D is the mean of 2 g r − g² with residuals r = y − p and corrections
+    g = q − p, q the predictions corrected on segments with evidence above ``bar``. Clusters
+    (``cluster`` (n,), the rows themselves if independent) are divided into fifths; the corrections
+    of each are learnt on the others. As g has not seen their labels, E[2 g r − g²] ≤ E[y − p | x,
+    p]². The cost is at most 250 times the sums of segments.
     """
     q, fold, w = scan.p.copy(), cluster % HELD_OUT_FOLDS, scan.w
     with progress(HELD_OUT_FOLDS, "folds") as advance:
@@ -704,13 +709,13 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
 
 
 def found_differences(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
-    """Return which difference in a share f of the rows is found with power 0.8; None if none is.
+    """Return pairs (f, difference) for several shares f of the rows.
 
-    The difference that is found with power 0.8 in a share f of rows.
-
-    It is None if no difference is. With the penalty π of one column of numbers, t solves t K′(t) −
-    K(t) − 0.84 t √K″(t) = (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is
-    (K′(t) − K′(0)) φ / (f Σ w).
+    The difference between true and predicted probability in a share f of the rows is the one that a
+    search finds with power 0.8, None if no difference suffices. ``bar`` is the critical value c of
+    the evidence. With the penalty π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t
+    √K″(t) = (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is (K′(t) − K′(0)) φ /
+    (f Σ w).
     """
     from scipy.optimize import brentq
 

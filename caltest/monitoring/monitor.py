@@ -211,7 +211,7 @@ class Monitor(Watch):
         return new._moved(lens=lens, state=state, n_induced=n_induced)
 
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
-        """Return the monitor after the rows of a tally, taken as one step."""
+        """Return the monitor after the rows of a tally, taken as one step at one ``time``."""
         if self.rounded is True:
             raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
         if self.change and tally.n > self.run_length:
@@ -315,7 +315,7 @@ class Monitor(Watch):
 
     @property
     def mode(self) -> int:
-        """Kind of evidence: CHANGE (sum over starting points) or MONITOR (from the first row)."""
+        """Kind of evidence: CHANGE (only late experts bet) or MONITOR (early and late ones)."""
         return CHANGE if self.change else MONITOR
 
     @property
@@ -335,7 +335,10 @@ class Monitor(Watch):
         return np.inf if now >= REFUTED else now
 
     def _of_all(self, states: FloatArray) -> float:
-        """Return the log e-value of all processes; ``states`` has one row for each step of h."""
+        """Return the log e-value of all h processes together, shape () from ``states`` (h, size).
+
+        It is their largest log wealth, less log h unless the monitor is for changes.
+        """
         now = float(mixture.scalar(states, mixture.NOW).max())
         return now - (0.0 if self.change else log(self.horizon))
 
@@ -359,10 +362,7 @@ class Monitor(Watch):
 
     @property
     def gain(self) -> float:
-        """Mean of ``log_evidence`` per row, in nats.
-
-        The log score gained by the best mixture of bets.
-        """
+        """Mean of ``log_evidence`` per row, in nats: the log score gained by the bets."""
         return self.log_evidence / max(self.n, 1)
 
     @property
@@ -392,9 +392,9 @@ class Monitor(Watch):
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
-        """Return the best expert's probabilities for predictions p of the event, 0 < p < 1.
+        """Return the best expert's probabilities for predictions ``p`` of the event, (m,) each.
 
-        The shape is (m,).
+        Predictions are between 0 and 1, ends excluded.
         """
         return self._leader()[2](p)
 
@@ -458,10 +458,11 @@ def sums_after(
 def bet_dealt(
     rows: FloatArray, sizes: IntArray, dealt: IntArray, mode: int, states: FloatArray
 ) -> FloatArray:
-    """Bet on rows in groups; return the largest log wealth after each group.
+    """Bet on rows in groups; return the largest log wealth after each group, (T,).
 
-    ``rows`` hold probabilities, label and weight, and ``sizes`` the numbers of rows of the groups.
-    ``dealt`` is the index of the state that bets on each group. States are updated in place.
+    ``rows`` (n, K + 2) hold probabilities, label and weight, and ``sizes`` (T,) the numbers of rows
+    of the groups. ``dealt`` (T,) is the index of the state that bets on each group. ``states`` are
+    updated in place. ``mode`` selects the experts, STATIC, MONITOR or CHANGE.
     """
     labels, bet_of = rows[:, -2].astype(np.int64), np.repeat(np.arange(sizes.size), sizes)
     highest, every = np.full(sizes.size, -np.inf), np.arange(sizes.size)
@@ -531,14 +532,15 @@ WEALTH_LOST, POOL_CUT = 1e-280, 575.0
 
 
 def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
-    """Bet on all rows of a tally at once; the state of two classes is updated in place.
+    """Bet on all rows of a tally at once; the ``state`` of two classes is updated in place.
 
-    An expert says q where the prediction is p. In each cell it shifts the log-odds by θ = logit q −
-    logit p, taken at the cell's centre, so that the rows gain the factor exp(θ Σ y − Σ log(1 − p +
-    p e^θ)). Its mean is 1 under calibration for any θ that is a function of the cell. The second
-    sum is taken over the Gauss quadrature nodes of the cell, which never makes it smaller, because
-    the fourth derivative of the logarithm in p is negative (the quadrature error), and so is the
-    second, where one node stands for several rows. O(C) for each of 212 experts.
+    ``mode`` selects the experts, STATIC, MONITOR or CHANGE. An expert says q where the prediction
+    is p. In each cell it shifts the log-odds by θ = logit q − logit p, taken at the cell's centre,
+    so that the rows gain the factor exp(θ Σ y − Σ log(1 − p + p e^θ)). Its mean is 1 under
+    calibration for any θ that is a function of the cell. The second sum is taken over the Gauss
+    quadrature nodes of the cell, which never makes it smaller, because the fourth derivative of the
+    logarithm in p is negative (the quadrature error), and so is the second, where one node stands
+    for several rows. O(C) for each of 212 experts.
     """
     micro = TallyProblem.of(tally)
     if micro.tally.strata.tolist() != [1.0]:
@@ -575,8 +577,8 @@ def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
 def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[float, float]:
     """Multiply wealth in place by factors given as logarithms; return (sum, log scale).
 
-    ``pool`` is the wealth of the experts and ``earned`` their log factors. The log scale is taken
-    out of the pool so that it does not overflow.
+    ``pool`` is the wealth of the experts and ``earned`` their log factors, same shape. The log
+    scale, ``scale`` before, is taken out of the pool so that it does not overflow.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(pool) + earned
@@ -745,7 +747,11 @@ def after_alarm(words: str, sums: tuple[float, ...], before: tuple[float, ...]) 
 
 
 def of_impossible(count: int, settled: bool) -> str:
-    """Return the printed line on outcomes that had probability 0; ``count`` is their number."""
+    """Return the printed line on outcomes that had probability 0; ``count`` is their number.
+
+    ``settled`` says that they are counted as evidence; otherwise they were not bet on, as their
+    probability may have been rounded.
+    """
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
     words += "or begin anew with rounded=True (--rounded)"
     kept = "not bet on, as it may be rounded; if 0 was meant to be never, begin anew with "

@@ -45,7 +45,7 @@ class Count(NamedTuple):
 
 
 class FirstWaiting(NamedTuple):
-    """First row that waits for its outcome.
+    """First row of a file that waits for its outcome.
 
     ``unfinished`` says that its line is incomplete, ``later`` that later rows have labels.
     """
@@ -119,9 +119,9 @@ class CountedPart:
         return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
 
     def bag(self, count: int) -> str:
-        """Return a hash of the first rows that ignores their order.
+        """Return a hash of the first ``count`` rows that ignores their order.
 
-        "" if too few of them differ.
+        It is "" if too few of the rows differ.
         """
         columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
         rows = row_numbers(np.column_stack(columns)[:count])
@@ -283,13 +283,11 @@ def counted(
     parts: list[CountedPart],
     options: dict[str, Any],
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count], FirstWaiting | None]:
-    """Update the monitor by the new rows of files.
-
-    Return (monitor, records, counts, first waiting).
+    """Update the monitor by new rows of files; return (monitor, records, counts, first waiting).
 
     ``counts`` has the number of rows by file; the last is the first row that waits for its label,
-    or None. With ``drop_missing`` a row without a label is left out for good if a later row (or
-    time) has one.
+    or None. ``options`` are the options of the command by name: with ``drop_missing`` a row without
+    a label is left out for good if a later row (or time) has one.
     """
     timed, counts = options["time"] is not None, dict[str, Count]()
     refuse_misfits(watch, records, parts, options)
@@ -329,7 +327,10 @@ def counted(
 
 
 def in_words(name: str, count: Count) -> str:
-    """Return a sentence on how many rows of a file were counted, wait, or were left out."""
+    """Return a sentence on the rows of a file that were counted, wait, or were left out.
+
+    ``name`` is the file's name.
+    """
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     reasons = {"without one left out for good": count.lost}
     reasons["left out for good, as later ones were bet on"] = count.late

@@ -189,10 +189,7 @@ class Revisions:
             )
 
     def _grid(self) -> float:
-        """Return the coarsest grid, such as 0.01, on which most forecasts lie.
-
-        0.0 if there is none.
-        """
+        """Return the coarsest grid, such as 0.01, on which most forecasts lie, or 0.0."""
         inside = self.probs[(self.probs > 0.0) & (self.probs < 1.0)]
         for grid in GRIDS if inside.size else ():
             if (np.abs(inside / grid - np.rint(inside / grid)) < 1e-6).mean() >= ON_GRID:
@@ -330,7 +327,8 @@ class Revisions:
     def _movement(self) -> tuple[float, float, float]:
         """Return (Σ d², resolved uncertainty, log e-value of the excess movement).
 
-        Revisions d of a martingale have an expected Σ d² equal to the uncertainty that is resolved.
+        d are the revisions of all questions. If forecasts are martingales, Σ d² has the expectation
+        of the uncertainty that is resolved, Σ p (1 − p) at the first less the last forecast.
         """
         question, d, before = self._steps
         count = self.names.size
@@ -347,12 +345,10 @@ class Revisions:
         return float(movement.sum()), float((movement - excess).sum()), evidence
 
     def _effect(self, level: float) -> tuple[float, float, float]:
-        """Return (effect, low, high).
+        """Return (effect, low, high): 1 − Σ d_t d_{t−1} / Σ d²_{t−1}, with its interval.
 
-        1 − Σ d_t d_{t−1} / Σ d²_{t−1} over changes, with its interval.
-
-        It is 1 for a martingale and below 1 for momentum. The interval is by the jackknife over
-        groups.
+        d_t are the changes of a question's forecast. The effect is 1 for a martingale and below 1
+        for momentum. The interval is by the jackknife over groups of questions.
         """
         from scipy.stats import t as student
 

@@ -132,10 +132,7 @@ class Watch(Result):
         return f"at row {row}" + (f", {format_time(time, self.dates)}" if time is not None else "")
 
     def _moved(self, **changes: object) -> Self:
-        """Return a copy with changed fields, without validation.
-
-        Much faster than ``dataclasses.replace``.
-        """
+        """Return a copy with changed fields, without validation, which is faster."""
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
@@ -162,7 +159,11 @@ class Watch(Result):
         return [name, *lens, *rules, *ahead]
 
     def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, object]:
-        """Return the fields that change with new rows: n, time, alarm, and the thinned history."""
+        """Return the fields that change with new rows: n, time, alarm, and the thinned history.
+
+        ``path`` (m, width) are new points of the history, ``evidence`` (m,) the log e-value at
+        each, and ``times`` (m,) their times, or None.
+        """
         n, every, timed = int(path[-1, 0]), self.every, times is not None
         moved: dict[str, object] = {"n": n, "time": None if times is None else float(times[-1])}
         if self.alarm is None and evidence.max() >= self.alarm_at:
@@ -310,7 +311,10 @@ def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntA
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
-    """Return every ``every``-th point of a history, (m, width); ``before`` is where it went on."""
+    """Return the points of a history (m, width) that first pass a multiple of ``every`` rows.
+
+    ``before`` is the last multiple passed earlier, divided by ``every``.
+    """
     part = points[:, 0] // every
     return points[part > np.append(before, part[:-1])]
 
@@ -601,7 +605,8 @@ class ComparisonMonitor(Watch):
 def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the sums of a process before and after each of its rows, shape (m + 1, 5).
 
-    ``process`` (5,) are the sums so far, ``rows`` (m, 3) both log gains and the score difference.
+    ``process`` (5,) are the sums so far: both log e-values, score differences, their squares,
+    number of rows. ``rows`` (m, 3) are both log gains and the score difference.
     """
     after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)
     before = after[:-1, 2] / np.maximum(after[:-1, 3], 1.0)

@@ -69,11 +69,11 @@ _LIMITS: Memo[Dependence] = Memo()
 def association(
     values: FloatArray | IntArray, residuals: FloatArray, group: IntArray | None
 ) -> float:
-    """Return z of the association between values of the rows, (n,), and their residuals.
+    """Return z of the association between values of the rows and their residuals.
 
-    z = Σ_g u_g / √Σ u_g², u_g = Σ_{i∈g} (v_i − v̄) r_i, g the clusters, if there are any, or rows.
-    Weights or sizes of clusters that depend on outcomes make it large; so does an error that
-    differs by them.
+    z = Σ_g u_g / √Σ u_g², u_g = Σ_{i∈g} (v_i − v̄) r_i, with ``values`` v and ``residuals`` r of
+    shape (n,). ``group`` (n,) numbers the clusters g; None makes each row its own. Weights or sizes
+    of clusters that depend on outcomes make |z| large; so does an error that differs by them.
     """
     product = (values - values.mean()) * residuals
     sums = product if group is None else np.bincount(group, product)
@@ -89,7 +89,8 @@ class Agreeing(Protocol):
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
 
-        It is the variance of observed sums in clusters over the largest that λ allows.
+        It is the variance of observed sums in clusters over the largest that λ allows. With
+        ``centred`` residuals are taken less their mean among rows with about the same prediction.
         """
 
     def drawer(self, dependence: Degree | None) -> Drawer:
@@ -125,8 +126,9 @@ class Agreement:
     def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
         """Return the agreement for these data, from a cache if they were seen; O(n log n) once.
 
-        Quarters of the rows are taken by the predicted probability of the event, or by the largest
-        probability for K > 2.
+        ``coupling`` is "label" or "correctness", which rows of a cluster may share. Quarters of the
+        rows are taken by the predicted probability of the event, or by the largest probability for
+        K > 2.
         """
         known = _AGREEMENTS.setdefault(data, {})
         if coupling not in known:
@@ -151,13 +153,18 @@ class Agreement:
         return cls(data, coupling, likeliest, cluster, *parts, columns, weights)
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return N (column 0) and its eight parts, shape (B, 9), for label vectors (B, n)."""
+        """Return N overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
+
+        The parts are pairs of rows within quarters of the predictions, and within clusters of a
+        quarter of the sizes. ``centred`` is explained in the class.
+        """
         return self._sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return ρ (column 0) and its eight parts, shape (B, 9), for label vectors (B, n).
+        """Return ρ overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
 
-        Entries are infinite where no residual varies.
+        Parts and ``centred`` are as in :meth:`__call__`. Entries are infinite where no residual
+        varies.
         """
         values, squares = self._sums(labels, centred)
         varying = squares > 1e-12 * (self.weights**2).sum()
@@ -219,7 +226,7 @@ class Agreement:
         return Dependence(overall / AGREEMENT_STEPS, of_parts[:4], of_parts[4:])
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return ρ and its parts for labels drawn with λ = step / 10.
+        """Return ρ and its parts for B = 199 label vectors drawn with λ = step / 10.
 
         The shape is (B, 2, 9): replicate; centred residuals or not; ρ and its eight parts.
         """
@@ -244,7 +251,8 @@ class Agreement:
     def degree(self, dependence: Degree | None) -> Dependence:
         """Return the upper limits of the dependence λ, given or estimated from the labels.
 
-        ``dependence`` is a number in [0, 1], limits, or None to estimate them.
+        ``dependence`` is a number in [0, 1], limits that are returned as they are, or None to
+        estimate them.
         """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
@@ -437,7 +445,11 @@ class AgreementReader:
         return np.moveaxis(np.array(parts), 2, 0)
 
     def _mean(self, hits: FloatArray) -> FloatArray:
-        """Return the mean residual of every quarter of the predictions, shape (4, B)."""
+        """Return the mean residual of every quarter of the predictions, shape (4, B).
+
+        ``hits`` (4, 4, B) are weighted events by quarter of the cluster sizes and of the
+        predictions.
+        """
         rows = np.maximum(self.mass.sum(axis=0), 1e-300)[:, None]
         return np.asarray((hits.sum(axis=0) - self.total) / rows)
 
@@ -447,8 +459,11 @@ class AgreementReader:
     ) -> FloatArray:  # fmt: skip
         """Return ρ and its eight parts, (9, B), for redraws centred by ``m``.
 
-        ``m`` (4, B) are mean residuals of the quarters of the predictions; the other arguments are
-        the sums that the reader adds up.
+        ``m`` (4, B) are mean residuals of the quarters of the predictions. With x_a the residual
+        sum of quarter a in a cluster and M_b the weight of quarter b, ``products`` are Σ x_a x_b
+        and ``with_mass`` Σ x_a M_b, by quarter of the cluster sizes, (4, 4, 4, B). The others (4,
+        4, B), by size and prediction, make up Σ w² r²: ``hits`` are weighted events,
+        ``squared_hits`` events by w², and ``slopes`` the change of w² r² by an event.
         """
         of_sizes = [self.mass[self.size == s] for s in range(4)]
         masses = np.array([x.T @ x for x in of_sizes])[..., None]
@@ -465,7 +480,10 @@ class AgreementReader:
 
 
 def _summed(code: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Return the sums of ``values`` by code, in rows of four quarters, shape (size / 4, 4)."""
+    """Return sums of ``values`` (n,) by ``code`` (n,), in rows of four quarters, (size / 4, 4).
+
+    A code below ``size`` is 4 times the number of a group plus the quarter.
+    """
     return np.bincount(code, values, size).astype(np.float64).reshape(-1, 4)
 
 
@@ -574,15 +592,18 @@ class CrossedAgreement:
         return first, second
 
     def observed(self, centred: bool = False) -> float:
-        """Return N = N_a + N_b − N_ab of the observed labels."""
+        """Return N = N_a + N_b − N_ab of the observed labels, for columns a and b of clusters.
+
+        N is as in :class:`Agreement`, which also explains ``centred``.
+        """
         both = 0.0 if self.both is None else self.both.observed(centred)
         return sum(column.observed(centred) for column in self.columns) - both
 
     def inflation(self, limits: TwoWayAgreement, centred: bool = False) -> float:
         """Return κ ≥ 1, the factor by which draws with these λ vary too little.
 
-        It is the variance of observed sums over the largest that draws with the ``limits`` of both
-        columns allow.
+        It is the variance of observed sums over the largest that draws with the ``limits`` (λ₁, λ₂)
+        of both columns allow. :class:`Agreement` explains ``centred``.
         """
         variance = float(self.columns[0].sums[0].sum())
         # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
@@ -624,7 +645,10 @@ class TwoColumns:
         return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return the larger κ (missing variance of the draws) of the two columns."""
+        """Return κ ≥ 1, the factor by which draws with these λ vary too little, for both columns.
+
+        ``dependence`` and ``centred`` are as in :meth:`Agreeing.inflation`.
+        """
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
@@ -664,9 +688,10 @@ class Dependence:
 
     @classmethod
     def of(cls, degree: Degree, column: int = 0) -> Dependence:
-        """Return limits with one λ for all rows.
+        """Return the limits that ``degree`` stands for.
 
-        A pair gives the λ of ``column``, limits stay as given.
+        A number is the λ of all rows; a pair has one λ for each column of clusters, of which
+        ``column`` is taken. Limits are returned as they are.
         """
         if isinstance(degree, Dependence):
             return degree

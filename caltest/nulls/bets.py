@@ -45,9 +45,10 @@ def start(n_classes: int) -> FloatArray:
 
 
 def class_prior(n_classes: int) -> FloatArray:
-    """Return the prior shares of the experts for K > 2 classes.
+    """Return the prior shares of the experts that bet on all of K > 2 classes, shape (22 + 22 K,).
 
-    Powers, noise, and single classes.
+    There are 22 experts for all classes (16 powers of the predictions and 6 degrees of label
+    noise), and 22 for each single class.
     """
     each = np.append(np.full(16, 0.15 / 16), np.full(6, 0.1 / 6)) / n_classes
     return np.concatenate([np.full(16, 0.25 / 16), np.full(6, 0.15 / 6), np.tile(each, n_classes)])
@@ -58,7 +59,9 @@ def bet(
 ) -> FloatArray:
     """Bet on every row, one after the other; return the log wealth after each, (n,).
 
-    The state is updated in place. A bet of weight w ≤ 1 stakes that share of the wealth. For two
+    ``probs`` (n, K), ``labels`` (n,) and ``weights`` (n,) are rows; a bet of weight w ≤ 1 stakes
+    that share of the wealth. ``mode`` is STATIC (all experts bet from the first row on), CHANGE
+    (only experts that start late) or MONITOR (both). The ``state`` is updated in place. For two
     classes the event is class 0. O(n (220 + 60 K)) after the first use, which compiles.
     """
     n, n_classes = probs.shape
@@ -131,6 +134,7 @@ def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the expert with the largest wealth; O(K).
 
     The description is for messages, such as "predictions too high"; the curve recalibrates p.
+    ``mode`` is as in :func:`bet`.
     """
     with np.errstate(divide="ignore"):  # some wealth is lost for good
         earned, words, curve = _of_two(state[:TWO_CLASSES], mode)
@@ -142,9 +146,10 @@ def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
 
 
 def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
-    """Return the log wealth of each expert outside the tree, (n_flat,).
+    """Return the log wealth of each of the ``n_flat`` experts outside the tree, (n_flat,).
 
-    It is the sum of the pool that bets from the first row on, and the pool of late starts.
+    It is the sum of the pool that bets from the first row on and the pool of late starts, or the
+    latter alone if ``mode`` is CHANGE.
     """
     flat, late = state[SCALARS:][:n_flat], state[SCALARS + n_flat :][:n_flat]
     moved = np.log(late) + state[LATE_SCALE]
@@ -350,12 +355,12 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 def settled(
     s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """Finish a group of rows.
+    """Finish a group of rows: start late experts every 32 rows, and rescale wealth.
 
-    Start late experts every 32 rows, and rescale wealth against overflow.
-
-    ``s`` are the scalars of the state, ``flat`` and ``late`` the wealth of both pools (changed in
-    place), ``prior`` the shares of new late experts, ``rows`` the number of rows of the group.
+    Rescaling prevents overflow. ``s`` are the scalars of the state, ``flat`` and ``late`` the
+    wealth of the experts that bet from the first row on and of late ones (changed in place),
+    ``prior`` the shares of new late experts, ``rows`` the number of rows of the group. ``mode`` is
+    as in :func:`bet`.
     """
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
@@ -384,7 +389,8 @@ def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> fl
     """Return the logarithm of the wealth of all experts together.
 
     ``s`` are the scalars of the state; ``tree_share`` and ``late_share`` are the prior shares of
-    the tree and of late experts; ``mode`` says which pools count.
+    the tree and of late experts. ``mode`` is STATIC, CHANGE or MONITOR, as in :func:`bet`: early
+    experts, late ones, or both count.
     """
     if s[IMPOSSIBLE] > 0.0:
         return REFUTED
@@ -463,8 +469,8 @@ def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> flo
 def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
     """Bet on rows (n, 4) with columns p(event), p(no event), event 0/1, weight.
 
-    ``state`` is changed in place; ``path`` (n,) receives the log wealth after each row. Some 0.3 µs
-    a row.
+    ``mode`` is as in :func:`bet`. ``state`` is changed in place; ``path`` (n,) receives the log
+    wealth after each row. Some 0.3 µs a row.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
@@ -509,8 +515,8 @@ def bet_times(
 
     The factor of an expert for a group is the mean of its factors for the rows, each of which has
     mean 1 given the past; the tree likewise. The shares of the tree may be any function of the
-    past; each of m rows moves them as a bet of one m-th. ``path`` receives the log wealth after
-    each group.
+    past; each of m rows moves them as a bet of one m-th. ``sizes`` (T,) are the rows of each group,
+    and ``path`` (T,) receives the log wealth after each.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
@@ -569,8 +575,9 @@ def bet_many(
 ) -> None:  # fmt: skip
     """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in.
 
-    ``probs`` (n, K), ``labels`` (n,), ``weights`` (n,); ``state`` is changed in place, ``prior``
-    are the shares of new late experts, and ``path`` (n,) receives the log wealth after each row.
+    ``probs`` (n, K), ``labels`` (n,), ``weights`` (n,) are rows and ``mode`` is as in :func:`bet`;
+    ``state`` is changed in place, ``prior`` are the shares of new late experts, and ``path`` (n,)
+    receives the log wealth after each row.
     """
     n, K = probs.shape
     n_flat, n_noise = len(prior), len(NOISE)

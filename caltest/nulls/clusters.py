@@ -338,7 +338,10 @@ class Overlap(Agreeing):
         return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return 1: sizes hold without an inflation, which would take half the power."""
+        """Return 1 for all arguments.
+
+        Sizes hold without an inflation of the draws, which would take half the power.
+        """
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> Drawer:
@@ -421,7 +424,7 @@ def position(data: Predictions) -> FloatArray:
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
     """Return residuals of class k less their weighted mean in quarters of the prediction, (B, n).
 
-    ``labels`` (B, n) are label vectors and ``w`` (n,) weights.
+    ``labels`` (B, n) are label vectors, ``k`` the class, and ``w`` (n,) weights.
     """
     quarter = quarters(position(data))
     share = np.zeros((data.n, 4))
@@ -539,7 +542,7 @@ class VoteDraws:
 
     @cached_property
     def _content(self) -> bytes:
-        """Digest of what the counts depend on, besides seed and number."""
+        """Digest of everything that determines the counts, besides seed and number of the draw."""
         digest = blake2b(digest_size=16)
         for part in (self.probs, self.size, self.degree):
             digest.update(np.ascontiguousarray(part).tobytes())
@@ -692,7 +695,10 @@ class Overdispersion(Agreeing):
         return Dependence(overall, of_parts[:4], of_parts[4:])
 
     def _limit_of_part(self, part: int, observed: float) -> float:
-        """Return the largest λ with which ρ of a part is at most ``observed`` in 5 % of draws."""
+        """Return the largest λ with which ρ of a part is at most ``observed`` in 5 % of draws.
+
+        ``part`` is the index of a set of items in :attr:`parts`, ``observed`` its ρ.
+        """
         variance, joint = (float(self.parts[part] @ each) for each in self.sums)
         if joint <= 1e-9 * variance or not np.isfinite(observed):
             return 0.0
@@ -714,7 +720,7 @@ class Overdispersion(Agreeing):
         return np.concatenate(blocks, axis=1)
 
     def degree(self, dependence: Degree | None) -> Dependence:
-        """Return the limits of λ, either given or estimated from the votes."""
+        """Return the limits of λ: ``dependence`` if given, else estimated from the votes."""
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
@@ -731,9 +737,10 @@ class Overdispersion(Agreeing):
 
 
 def _root(overshoot: Callable[[float], float], guess: float, unit: float) -> float:
-    """Return the λ at which an increasing function passes 0, to 4 %, from above; 0 or 1 at most.
+    """Return the λ in [0, 1] at which an increasing function passes 0, from above, to 4 %.
 
-    ``guess`` is about where it is, and ``unit`` a λ that matters little.
+    ``overshoot`` maps λ to a number; without a zero the result is 0 or 1. ``guess`` is about where
+    it is, and ``unit`` a λ that matters little.
     """
     low, high = 0.0, min(1.0, 1.2 * guess + 0.05 * unit)
     at_low = overshoot(low)

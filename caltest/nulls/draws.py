@@ -328,7 +328,10 @@ class LabelScheme(Scheme):
     """Base class of schemes that keep the predictions and redraw label vectors."""
 
     def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
-        """Return the schemes to try; the test uses the one with the largest p-value."""
+        """Return the schemes to try for these data.
+
+        The test uses the scheme with the largest p-value.
+        """
         return (self,)
 
     @abstractmethod
@@ -577,8 +580,8 @@ def label_tables(
 ) -> tuple[IntArray, NDArray[np.int32]]:
     """Return thresholds between labels for rows in this order, (n, K), and a guide table (n, W).
 
-    The guide holds, for W equal parts of a draw, the first label to compare; W = 0 unless
-    ``guided``.
+    ``order`` (n,) lists the rows of ``probs`` (n, K). The guide holds, for W equal parts of the
+    range of a draw, the first label to compare with it; W = 0 unless ``guided``.
     """
     n, n_classes = probs.shape
     # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].

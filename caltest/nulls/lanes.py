@@ -306,8 +306,10 @@ class SharedLanes(Lanes):
     ) -> SharedLanes:  # fmt: skip
         """Return a generator of rows that share draws within one column of clusters, or two.
 
-        ``cluster``, ``sharing`` and ``turned`` have shape (C, n) for C columns. ``sharing`` is the
-        probability that a row joins the draw of its first cluster, and of either. O(n log n).
+        ``cluster``, ``sharing`` and ``turned`` have shape (C, n) for C columns: the cluster of each
+        row, the probability that it joins the draw of its first cluster, and of either, and whether
+        it reads the common draw backwards. With a ``horizon`` above 1 ``cluster`` holds times. O(n
+        log n).
         """
         order = np.argsort(cluster[0], kind="stable")
         upto, reach = cumulative(probs)[order, 0], sharing[-1][order]
@@ -501,7 +503,9 @@ def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> Flo
 def _guides(times: IntArray, slots: IntArray) -> AnyArray:
     """Return a search table: the first slot to look at for each of equal parts of a random word.
 
-    The shape is (3, strata, parts), for events, competing events and censoring.
+    ``times`` (3, total slots) are distribution functions of the slots of events, competing events
+    and censoring, in 53 bits; the slots of stratum s are ``slots[s]:slots[s + 1]``. The shape is
+    (3, strata, parts).
     """
     size = int(np.diff(slots).max())
     parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))

@@ -432,10 +432,12 @@ def _multiplied(p: FloatArray, turns: ComplexArray) -> ComplexArray:
 
 
 def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[ComplexArray, int]:
-    """Product over rows of 1 − p + p e^{−iω} as Π_c (1 − x_c + x_c e^{−iω})^{w_c}, x_c the nodes.
+    """Return (product, shift): the generating function Π_i (1 − p_i + p_i e^{−iω}).
 
-    The weights w_c of this interpolation of the logarithm follow from the Chebyshev moments of p.
-    The factor e^{−iω·shift}, which would cost digits, is left out and the shift returned.
+    The product has shape (m,), for frequencies ``omega`` (m,). It is computed as
+    Π_c (1 − x_c + x_c e^{−iω})^{w_c} with nodes x_c. The weights w_c of this interpolation of the
+    logarithm follow from the Chebyshev moments of ``p``. The factor e^{−iω·shift}, which would cost
+    digits, is left out and the shift returned.
     """
     low, high = float(p.min()), float(p.max())
     if high == low:

@@ -109,8 +109,10 @@ def resampled_cells(
 ) -> RowResamples | None:  # fmt: skip
     """Return the resampler of a binned error; None if its cells cannot be found for a resample.
 
-    ``outcomes`` (n, K) are the probabilities of the labels of every row; cell b of the rows
-    consists of ``order[starts[b]:starts[b + 1]]``.
+    ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
+    every row. ``bins`` made the cells; cell b consists of the rows ``order[starts[b]:starts[b +
+    1]]``. ``distance`` is a name such as "tv", ``combine`` is "sum" or "max" over cells, and
+    ``root`` takes the square root of the error.
     """
     code, largest = list(DISTANCES_BY_NAME).index(distance), combine == "max"
     if isinstance(bins, QuantileBins):
@@ -309,10 +311,10 @@ class RowCounts:
     def poisson(
         self, key: NDArray[np.uint64], lane: int, first: int, out: DrawnCounts, totals: IntArray
     ) -> None:
-        """Draw Poisson counts of rows from ``first``, and add them to totals of lanes of a tile.
+        """Draw Poisson counts of rows from ``first`` on, for a tile of replicates (lanes).
 
         ``key`` (4,) are the words of the stream, ``lane`` the number of the first lane, ``out``
-        (rows, K, lanes) receives counts, ``totals`` (lanes,) their sums.
+        (rows, K, lanes) receives counts, and their sums are added to ``totals`` (lanes,).
         """
         rows = slice(first, first + len(out))
         ladders = self.rates[rows], self.ladders[rows], self.depths[rows]
@@ -440,8 +442,9 @@ def _pairs(key, number, upto, row_out, label_out, uniform):  # type: ignore[no-u
 
 @counter_kernel
 def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyped-def]
-    """Top up the total of every lane to n by single draws.
+    """Top up the number of drawn rows in every lane to n by single draws.
 
+    ``key`` (4,) are the words of the stream and ``lane`` the number of the first lane (replicate).
     ``totals`` (lanes,) are the draws so far, ``upto`` (n, K) the cumulative label probabilities,
     and ``counts_out`` (n, K, lanes) the counts, changed in place. Lanes beyond n begin again.
     """
@@ -466,10 +469,12 @@ def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyp
 def add_singles(  # type: ignore[no-untyped-def]
     key, lane, upto, totals, probs, cell, n_predicted, events_out, predicted_out
 ):
-    """Top up the total of every lane to n in the sums over fixed cells, O(K) for each draw.
+    """Top up the number of drawn rows in every lane to n in the sums over fixed cells, O(K) a draw.
 
-    ``cell`` (n, K) is the cell of each row and label; ``events_out`` and ``predicted_out`` (L,
-    lanes) are sums of events and of the first ``n_predicted`` probabilities, changed in place.
+    ``key``, ``lane``, ``upto`` and ``totals`` are as in :func:`count_singles`. ``probs`` (n, K) are
+    predictions and ``cell`` (n, K) the cell of each row and label; ``events_out`` and
+    ``predicted_out`` (L, lanes) are sums of events and of the first ``n_predicted`` probabilities,
+    changed in place.
     """
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
@@ -529,8 +534,10 @@ def joint_errors(  # type: ignore[no-untyped-def]
 ):
     """Add the binned errors of vectors in fixed cells, O(n K) for each lane.
 
-    ``counts`` (n, K, lanes) of rows in the order of their cells, ``starts`` (L + 1,) of the cells;
-    ``errors_out`` (lanes,) is changed in place.
+    ``counts`` (n, K, lanes) of drawn rows and ``probs`` (n, K) are in the order of their cells,
+    which begin at ``starts`` (L + 1,). ``code`` is the place of the distance in
+    ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the sum. ``errors_out``
+    (lanes,) is changed in place.
     """
     # Rows of a cell lie together, and only its sums are kept.
     n, n_classes, lanes = counts.shape
@@ -585,8 +592,9 @@ def joint_errors(  # type: ignore[no-untyped-def]
 def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no-untyped-def]
     """Add the errors in equal-mass cells of rows sorted by ``p``, O(n) for each lane.
 
-    ``counts`` (n, 2, lanes), ``p`` (n,) increasing, ``m`` cells of equal mass; ``errors_out``
-    (lanes,) is changed in place. Equal values share a cell.
+    ``counts`` (n, 2, lanes) are drawn rows, ``p`` (n,) is increasing, ``m`` the number of cells.
+    ``code`` and ``largest`` are as in :func:`joint_errors`; ``errors_out`` (lanes,) is changed in
+    place. Equal values share a cell.
     """
     # A cell ends with the value at which the j-th of m equal parts is full, at a
     # total of `full` rows.
@@ -624,7 +632,9 @@ def tree_error(  # type: ignore[no-untyped-def]
 ):
     """Return the error in the tree of one sample, O(n K) for each of its levels.
 
-    ``pairs`` are the numbers i K + k of the pairs of a row and a label, as often as drawn.
+    ``pairs`` are the numbers i K + k of the pairs of a row and a label, as often as drawn. A node
+    of at least ``smallest_node`` rows is cut, at the mean if ``by_mean`` and else at the median, if
+    both parts have ``smallest_part`` rows. ``code`` and ``largest`` are as in :func:`joint_errors`.
     """
     # A node is a stretch of `pairs`, its left part is moved to the front.
     n, n_classes = probs.shape

@@ -123,7 +123,7 @@ class Picture:
             self.figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
 
     def _repr_png_(self) -> bytes | None:
-        """Show the picture in a notebook, unless pyplot manages the figure and will do so."""
+        """Return the picture for a notebook; None if pyplot manages the figure and will show it."""
         if self.figure.canvas.manager is not None:
             return None
         file = BytesIO()
@@ -195,7 +195,8 @@ def _grid_place(ax: Axes) -> SubplotSpec:
 def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list[Axes]:
     """Divide the area of some axes; return ``count`` panels, and an empty strip below them.
 
-    Panels are in ``rows`` × ``columns`` and share their scales; ``strip`` is the relative height.
+    Panels are in ``rows`` × ``columns`` and share their scales; ``strip`` is the height of the
+    strip relative to a panel.
     """
     grid = _grid_place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Axes] = []
@@ -257,7 +258,10 @@ class Chart:
         return cls(paper(ax, COLUMN, height))
 
     def above(self, share: float) -> Chart:
-        """Return a chart in the upper ``share`` of this one's area; the key is drawn there."""
+        """Return a chart in the upper ``share`` of this one's area; this one keeps the lower part.
+
+        The key of both is drawn there.
+        """
         self.summit = above(self.ax, share)
         return Chart(self.summit, self.artists, self.entries)
 
@@ -279,10 +283,7 @@ class Chart:
 
     def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
              **style: Any) -> Line2D:  # fmt: skip
-        """Draw a line across the axes.
-
-        Vertical at ``x`` if it is given, else horizontal at ``y``.
-        """
+        """Draw a line across the axes: vertical at ``x`` if given, else horizontal at ``y``."""
         style = Style(color=GREY, lw=0.8) | style
         artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
         return self.mark(name, artist, words)
@@ -295,14 +296,21 @@ class Chart:
 
     def spans(self, name: str, y: ArrayLike, low: ArrayLike, high: ArrayLike, words: str = "", *,
               color: str = BLUE, lw: float = 1.3, head: str = "_") -> LineCollection:  # fmt: skip
-        """Draw a horizontal line from ``low`` to ``high`` at every height y."""
+        """Draw a horizontal line from ``low`` to ``high`` at every height y, arrays of one shape.
+
+        ``lw`` is the line width, and ``head`` the mark at both ends.
+        """
         artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
 
     def dots(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", *, color: str = INK,
              marker: str = "o", filled: ArrayLike = True,
              **style: Any) -> PathCollection:  # fmt: skip
-        """Draw marks with an area of ``s`` square points, filled or open."""
+        """Draw marks, filled or open.
+
+        ``filled`` is one truth value or one for each mark; ``style`` may hold ``s``, their area in
+        square points.
+        """
         style = Style(s=16, zorder=3, marker=marker) | style
         if marker in "|_":
             style |= {"color": color}
@@ -375,7 +383,10 @@ class Chart:
         self.ax.xaxis.get_offset_text().set_fontsize(SMALL_PRINT)
 
     def diagonal(self, ends: Sequence[float], heights: Sequence[float] | None = None) -> None:
-        """Draw the line of perfect calibration between two ``ends``."""
+        """Draw the line of perfect calibration between two ``ends`` of the horizontal axis.
+
+        ``heights`` are its heights there, by default the ends themselves.
+        """
         self.line("diagonal", ends, heights or ends, "calibrated", color=GREY, ls=DASHED)
 
     def finish(self, recipe: str, with_recipe: bool, *, headline: str = "",
@@ -412,7 +423,8 @@ SHARE_SHOWN = 0.99
 def reach(count: IntArray, *sides: FloatArray) -> float:
     """Return the half height of an axis around 0 that shows the cells of nearly all rows.
 
-    A few rows far away do not flatten the others. If all cells need little more, all are shown.
+    ``count`` (L,) are the rows of the cells, ``sides`` arrays (L,) of heights to show. A few rows
+    far away do not flatten the others. If all cells need little more, all are shown.
     """
     far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
     order = np.argsort(far)
@@ -427,9 +439,10 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
           shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
     """Draw cells as points with bars; return the artists by name.
 
-    The area of a point grows with its rows, and ``filled`` ones are solid. Cells beyond the frame
-    are triangles at its edge. Lines connect cells with consecutive ``neighbours`` numbers, if
-    given.
+    ``x``, ``y``, ``low``, ``high`` and ``count`` have shape (L,). The area of a point grows with
+    its rows, and ``filled`` ones are solid. Cells beyond the frame are triangles at its edge. Lines
+    connect cells whose ``neighbours`` numbers are consecutive, if given. ``bar`` is the style of
+    the bars, and ``shift`` moves everything sideways, in points.
     """
     from matplotlib.collections import LineCollection
 
@@ -490,7 +503,7 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
 def entries(count: IntArray, out: BoolArray, *, sized: bool = True) -> dict[str, Handle]:
     """Return key entries that explain the area of points, if ``sized``, and points off the frame.
 
-    ``count`` (L,) are rows of cells, ``out`` marks those beyond the frame.
+    ``count`` (L,) are rows of cells, ``out`` (L,) marks those beyond the frame.
     """
     words: dict[str, Handle] = {"area: rows": sign(color=GREY)} if sized else {}
     if out.any():
@@ -551,7 +564,10 @@ class Frame:
         return 0.5 * (self.y[0] + self.y[1])
 
     def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
-        """Return the heights of observed values: themselves, or less their predictions."""
+        """Return the heights of observed values: themselves, or less their predictions.
+
+        ``value`` and ``predicted`` have one shape; predictions are subtracted with ``deviation``.
+        """
         if not self.deviation:
             return self.scale(value)
         with np.errstate(invalid="ignore"):
@@ -601,7 +617,8 @@ def chosen(style: str, axis: str) -> tuple[Scale, bool]:
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (left, width, share) of a histogram of predictions, in equal steps of the scale.
 
-    ``spread`` are counts in fine bins, ``n`` their total.
+    ``spread`` are counts in the fine bins ``SPREAD_EDGES``, ``n`` their total; the arrays have one
+    entry for each column.
     """
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
     share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
@@ -661,7 +678,10 @@ LONGEST_TEXT = 5
 def sign(
     marker: str = "o", color: str = INK, *, filled: bool = True, line: Line = "none"
 ) -> Line2D:
-    """Return the key's symbol for a kind of point or line."""
+    """Return the key's symbol for a kind of point or line.
+
+    ``marker`` and ``line`` are matplotlib's names of the mark and of the line style.
+    """
     from matplotlib.lines import Line2D
 
     size = 7.0 if marker == "|" else 4.0
@@ -673,7 +693,10 @@ def sign(
 
 
 def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
-    """Draw the key above the axes, beginning ``shift`` points to their left."""
+    """Draw the key above the axes, beginning ``shift`` points to their left.
+
+    ``entries`` maps texts to symbols.
+    """
     from matplotlib.transforms import ScaledTranslation
 
     widths, columns = [wide(word) + SIGN_ROOM for word in entries], len(entries)
@@ -721,7 +744,10 @@ def foot(
 
 def _aligned_text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Axes | str | None,
              **style: str) -> Annotation:  # fmt: skip
-    """Write lines that begin at the left end of the axis labels of ``ax`` or ``start``."""
+    """Write lines that begin at the left end of the axis labels of ``ax`` or ``start``.
+
+    ``y`` is the distance in points from ``beyond``, an artist or an edge of the axes.
+    """
 
     def labels(renderer: RendererBase) -> BboxBase:
         first = ax if start is None or isinstance(start, str) else start

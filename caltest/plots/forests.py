@@ -87,7 +87,8 @@ def forest(
 def _intervals(subgroups: Subgroups, ax: Axes | None, recipe: bool) -> Picture:
     """Draw estimates with their simultaneous intervals, grey and hollow if the interval contains 0.
 
-    The artists are "estimates", "intervals", "labels" and "key".
+    ``recipe`` writes the method below. The artists are "estimates", "intervals", "labels" and
+    "key".
     """
     tests, named = subgroups.tests, zip(subgroups.names, subgroups.counts, strict=True)
     chart = Chart.of(ax, 1.3 + 0.2 * len(tests))

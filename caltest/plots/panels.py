@@ -155,7 +155,7 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
 
 
 def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
-    """Return the key entries for points and bars, of all components together."""
+    """Return the key entries for points and bars that occur in any of the components ``parts``."""
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
     entries: dict[str, Handle] = {}
     bars = first.band != "none"
@@ -207,8 +207,8 @@ def _shared_frame(
 ) -> Frame:  # fmt: skip
     """Return a frame for several curves.
 
-    It covers all probabilities if ``whole``, else the range that occurs; ``top`` fixes the half
-    height.
+    It covers all probabilities if ``whole``, else the range that occurs, on the given ``scale``.
+    ``deviation`` shows observed − predicted; ``top`` fixes the half height of the vertical axis.
     """
     ends = (0.0, 1.0)
     if scale.log_odds:
@@ -403,7 +403,10 @@ def _area(polygon: FloatArray) -> float:
 
 
 def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar:
-    """Draw the colour scale of the density in the empty upper right corner."""
+    """Draw the colour scale of the density in the empty upper right corner.
+
+    ``shades`` are the coloured cells, ``density`` (L,) their values.
+    """
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)
     low, high = (float(f"{d:.2g}") for d in (density.min(), density.max()))
@@ -428,7 +431,11 @@ def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
-    """Cut a polygon along a line; ``height`` is the corners' distance from it (Sutherland 1974)."""
+    """Return the part of a polygon on one side of a line (Sutherland 1974).
+
+    ``corners`` (m, 3) are its corners in order, ``height`` (m,) their signed distances from the
+    line; the side with distances ≥ 0 is kept.
+    """
     polygon = []
     following = np.roll(corners, -1, 0), height, np.roll(height, -1)
     for a, b, u, v in zip(corners, *following, strict=True):
@@ -440,7 +447,11 @@ def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
 
 
 def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_count: int) -> None:
-    """Draw arrows from predictions to outcomes with dots at their start, significant ones last."""
+    """Draw arrows from predictions to outcomes with dots at their start, significant ones last.
+
+    ``corners`` are the positions of the classes in the picture; cells of fewer than ``min_count``
+    rows have no arrow.
+    """
     significant = cells.significant
     few = (cells.count < min_count) & ~significant
     fine = 0.65 if few.size > 36 else 1.0

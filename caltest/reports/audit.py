@@ -130,7 +130,8 @@ def audit(
         and a sentence says both (:func:`promise`). Rows only, with one outcome each.
     adjust : {"holm", "max-T"}, default "holm"
         By every row's own p-value, or by the joint law of all statistics on the same label vectors
-        (Westfall & Young 1993): sharper for many classes, never below 1 / (1 + ``n_resamples``).
+        (Westfall & Young 1993). The second has more power for many classes; its p-values are
+        never below 1 / (1 + ``n_resamples``).
     n_resamples : int, default 1999
         Replicates for the rows that have no exact null; for all rows with ``"max-T"``.
     rng, workers, **facts
@@ -171,8 +172,9 @@ def audited(
 ) -> AuditReport:
     """Run the audit, and bound its headline error by an interval of level 1 − 2 ``bound_alpha``.
 
-    ``draws`` holds n_resamples, rng and workers. :func:`audit` and :func:`caltest.report` both call
-    this; they differ in the level of the interval only.
+    ``facts`` are the design arguments of :func:`audit`, and ``draws`` holds n_resamples, rng and
+    workers. :func:`audit` and :func:`caltest.report` both call this; they differ in the level of
+    the interval only.
     """
     data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
@@ -503,7 +505,10 @@ def report_of(
 
 
 def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
-    """Say that single items differ from their predictions, and what that is not."""
+    """Return a sentence for each row that finds wrong probabilities of single items.
+
+    It says that the scatter is no miscalibration on average, unless a row rejects that as well.
+    """
     found = [row.individual for row in rows if row.verdict is Finding.SINGLE_ITEMS]
     also = " also" * any(row.verdict.rejects for row in rows)
     no_bias = " This scatter is no bias: averages over many items can be right." * (not also)
@@ -517,9 +522,9 @@ def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
 
 
 def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
-    """Return Cox's line of a binary outcome if the interval of its slope excludes 1.
+    """Return Cox's line of a binary outcome if the interval of its slope excludes 1, else None.
 
-    None otherwise.
+    ``alpha`` is the error probability of the interval.
     """
     p = Analysis.through(OneVsRest(1), data).problem.probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
@@ -638,7 +643,10 @@ def _wrong(
 
 
 def _passing(row: AuditRow) -> str:
-    """Return, as printed, the largest error of a row that noise could explain."""
+    """Return, as printed, the largest error of a row that noise could explain.
+
+    It is the critical value of the row's test.
+    """
     return format_value(row.critical, row.test.null_std)
 
 
@@ -791,7 +799,10 @@ class ErrorBounds:
 
     @classmethod
     def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
-        """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair."""
+        """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair.
+
+        ``draws`` holds n_resamples, rng and workers.
+        """
         statistic, lens = pair
         alpha = min(alpha, 0.25)
         interval = confidence_interval(data, None, statistic, lens=lens, level=1.0 - 2.0 * alpha,

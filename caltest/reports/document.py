@@ -100,10 +100,7 @@ def sentences(result: Result) -> list[str]:
 
 
 def _folded(table: str) -> str:
-    """Wrap a long HTML table in a ``<details>`` element that is closed at first.
-
-    Return short ones as is.
-    """
+    """Return an HTML table, wrapped in a closed ``<details>`` element if it is long."""
     rows = table.count("<tr>") - 1
     scroll = f'<div class="scroll" tabindex="0">{table}</div>'
     if rows <= MOST_ROWS:
@@ -112,10 +109,7 @@ def _folded(table: str) -> str:
 
 
 def _smooth(sections: tuple[Section, ...]) -> tuple[FloatArray, FloatArray] | None:
-    """Return (predictions, rates), arrays of shape (L,), of the smooth curve.
-
-    None if there is none.
-    """
+    """Return (predictions, rates) of the smooth curve in these sections, (L,) each, or None."""
     fits = (r for s in sections for r in s.results if isinstance(r, ReliabilityFit))
     fit = next((fit for fit in fits if fit.fit == "lowess"), None)
     return None if fit is None else (fit.predicted, fit.fitted)
@@ -182,7 +176,7 @@ class Section(Record):
 
     @property
     def pictured(self) -> bool:
-        """True if the last of the results is drawn."""
+        """True if the last of its results has a picture."""
         return self.key in DRAWN and bool(self.results[-1].plotter)
 
     @property
@@ -314,10 +308,7 @@ class Report(Result):
 
     @property
     def footer(self) -> str:
-        """Footer of a printed page.
-
-        Title and provenance, without characters that style sheets escape.
-        """
+        """Footer of a printed page: title and provenance, safe inside a style sheet."""
         words = f"{self.title} · {self.screen.provenance[0]}"
         return "".join(c for c in words if c.isalnum() or c in " .,:·-_()")
 
@@ -380,10 +371,7 @@ class Report(Result):
 
     @property
     def caption(self) -> str:
-        """Caption of the reliability diagram.
-
-        Bins, colours, and the number of points outside their bars.
-        """
+        """Caption of the reliability diagram: bins, colours, and the number of points outside bars."""
         assert self.curve is not None
         curve, words = self.curve, self._words_of_picture()
         outside, total = int(curve.outside.sum()), len(curve.count)
@@ -530,10 +518,7 @@ ResultT = TypeVar("ResultT", bound=Result)
 
 
 def first_of_kind(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
-    """Return the first result of the class ``kind`` in any of the sections.
-
-    None if there is none.
-    """
+    """Return the first result of the class ``kind`` in any of the sections, or None."""
     results = (r for section in sections for r in section.results)
     return next((r for r in results if isinstance(r, kind)), None)
 

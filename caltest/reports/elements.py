@@ -175,7 +175,8 @@ def small_scale(number: KeyNumber, width: float = 210.0) -> str:
 def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 250.0) -> list[str]:
     """Return SVG elements: a common axis first, then the interval of each part on it.
 
-    A band marks −tolerance to tolerance.
+    ``parts`` are subgroups or classes. A band marks −``tolerance`` to ``tolerance`` (none if it is
+    0); ``width`` is in units of the view box.
     """
     reach = max((max(abs(p.low), abs(p.high)) for p in parts), default=0.1) or 0.1
     step = next(s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if reach / s <= 3.0)
@@ -378,9 +379,10 @@ def _bins(curve: ReliabilityCurve, view: str) -> list[Bin]:
 
 
 def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[ViewScale, ViewScale]:
-    """Return the scales (x, y) of a view.
+    """Return the scales (x, y) of a view of the reliability diagram.
 
-    Rates end at round values, log-odds at the outermost bins.
+    ``view`` is "probability", "difference" or "logodds". Axes of rates end at round values, those
+    in log-odds at the outermost bins.
     """
     ends = (LEFT_MARGIN, WIDTH - RIGHT_MARGIN), (HEIGHT - BOTTOM - STRIP, TOP)
     p, o = curve.predicted, curve.observed
@@ -408,7 +410,10 @@ def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[View
 
 
 def _round(low: float, high: float, least: float, most: float) -> tuple[float, float, list[float]]:
-    """Return (start, end, ticks): round values that enclose low and high within [least, most]."""
+    """Return (start, end, ticks): round values that enclose ``low`` and ``high``.
+
+    They stay between ``least`` and ``most``.
+    """
     length = max(high - low, 1e-3)
     raw = length / 6.0
     power = 10.0 ** floor(np.log10(raw))
@@ -541,7 +546,10 @@ def _smooth_line(
     y: ViewScale,
     view: str,
 ) -> str:
-    """Return the smooth curve as an SVG path, cut at the first and the last bin."""
+    """Return the smooth curve as an SVG path, cut at the first and the last bin of ``curve``.
+
+    ``smooth`` are predictions and rates, (L,) each; ``x`` and ``y`` are the scales of the ``view``.
+    """
     low, high = float(curve.predicted.min()), float(curve.predicted.max())
     inside = [
         (float(p), float(q) - (float(p) if view == "difference" else 0.0))
@@ -634,7 +642,10 @@ def _diagonal_costs(
     marks: list[tuple[float, float, float]],
     taken: list[tuple[float, float, float, float]],
 ) -> list[float]:
-    """Return what the words of the diagonal would hide at each of their places."""
+    """Return how much the label of the diagonal would hide at each place it may take.
+
+    ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
+    """
     cost, costs = _cost_of(marks, 46.0, 40.0, taken), []
     for place, anchor, drop in DIAGONAL_PLACES:
         along = place - 0.09 * (anchor == "end")
@@ -645,7 +656,10 @@ def _diagonal_costs(
 
 
 def _room_on_diagonal(x: ViewScale, y: ViewScale, marks: list[tuple[float, float, float]]) -> bool:
-    """Return whether the diagonal has room for its words."""
+    """Return whether the label of the diagonal fits somewhere without hiding much.
+
+    ``marks`` are (x, top, bottom) of the vertical bars that it might hide.
+    """
     return min(_diagonal_costs(x, y, marks, [])) <= MOST_HIDDEN
 
 
@@ -655,7 +669,10 @@ def _diagonal_label(
     marks: list[tuple[float, float, float]],
     taken: list[tuple[float, float, float, float]],
 ) -> str:
-    """Return the words of the diagonal where they hide least."""
+    """Return the label of the diagonal as SVG, at the place where it hides least.
+
+    ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
+    """
     costs = _diagonal_costs(x, y, marks, taken)
     along, anchor, drop = DIAGONAL_PLACES[costs.index(min(costs))]
     tilt = -np.degrees(np.arctan2(y.start - y.end, x.end - x.start))
@@ -706,9 +723,9 @@ def switch(
     words: PictureWords,
     smooth: tuple[FloatArray, FloatArray] | None,
 ) -> str:
-    """Return HTML with the three views of a diagram.
+    """Return HTML with the three views of a reliability diagram; radio buttons and CSS switch them.
 
-    Radio buttons and CSS alone switch between them.
+    ``smooth`` are predictions and rates of a smooth curve, (L,) each, or None.
     """
     first = 2 if words.odds else 0
     tabs = "".join(

@@ -152,12 +152,10 @@ def whole_rows(data: RowsOrTally) -> RowsOrTally:
 
 
 def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
-    """Return a Tally of independent, unweighted rows if there are very many.
+    """Return a tally of the rows if there are very many, unweighted and independent.
 
-    Else the data unchanged.
-
-    The tally of a lens is kept for as long as the predictions live, because several questions use
-    it.
+    Otherwise the data are returned unchanged. The tally of a ``lens`` is kept for as long as the
+    predictions live, because several questions use it.
     """
     rows = data.rows
     if rows is None or not data.has_rows or data.n <= ROWS_FOR_SUMS or data.weights is not None:
@@ -173,9 +171,10 @@ def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
 def questions(
     data: RowsOrTally, costs: UtilityLike | None = None
 ) -> tuple[list[AuditQuestion], list[str]]:
-    """Return the questions that an audit asks about these predictions, the headline question first.
+    """Return (questions, left out): the questions of an audit, and the names of those left out.
 
-    Their number depends on the classes, on subgroups, features, items and costs.
+    The headline question comes first. The number depends on the classes, on subgroups, features,
+    items and ``costs``; a question is left out if a tally cannot answer it.
     """
     agenda = _agenda(data)
     headline = agenda[0]
@@ -261,7 +260,8 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
 def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
     """Return the question whether acting on the probabilities gains the utility they promise.
 
-    The list is empty without ``costs``.
+    ``costs`` is the utility of the actions. StatisticError for data that do not keep utilities,
+    such as tallies.
     """
     rows = data.rows
     if rows is None or not data.has_rows or rows.followup is not None or rows.multilabel:
@@ -274,9 +274,10 @@ def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
 
 
 def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
-    """Drop statistics that these predictions leave undefined.
+    """Return the questions without statistics that these predictions leave undefined.
 
-    An example is the slope if all predictions are 0 or 1.
+    An example is the slope if all predictions are 0 or 1. A question without any statistic is
+    dropped.
     """
     answerable = []
     for question in agenda:
@@ -468,7 +469,8 @@ def _of_search(search: SegmentSearch) -> CalibrationTestResult:
 def _of_segments(search: SegmentSearch, judged: Judged) -> str:
     """Return sentences that name the segments found, with the gain from recalibrating them.
 
-    Where none was found they say how large a difference would have been detected.
+    Where none was found they say how large a difference would have been detected. ``judged`` has
+    the adjusted p-value of the question.
     """
     searched = f"Segments: {len(search.segments)} of {search.n_segments} searched are listed"
     if not search.segments:
@@ -490,7 +492,8 @@ def _judged(
 ) -> Subgroups:
     """Return subgroups completed with mean predictions, event rates and a finding for each.
 
-    The p-values are replaced by p-values adjusted for all questions of the audit.
+    p-values of ``parts`` become p-values adjusted for all questions of the audit, by ``judged``.
+    ``noticed`` is the smallest error that should not be missed.
     """
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
@@ -550,7 +553,10 @@ def _of_subgroups(parts: Subgroups) -> str:
 
 
 def _number_wrong(tests: Tests, judged: Judged) -> int:
-    """Return how many tests of a question reject by themselves, adjusted for all questions."""
+    """Return how many tests of a question reject by themselves, adjusted for all questions.
+
+    ``judged`` holds the adjustment.
+    """
     return sum(judged.part(p) <= judged.alpha for p in holm([t.pvalue for t in tests]))
 
 
@@ -640,9 +646,9 @@ def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
 
 
 def _sides(predicted: float, observed: float, error: float) -> list[str]:
-    """Return ["too high"] or ["too low"] if the means differ by at least half of ``error``.
+    """Return ["too high"] or ["too low"] for a mean prediction beside an observed rate, or [].
 
-    Else [].
+    It is [] if they differ by less than half of ``error``.
     """
     side = "too high" if predicted > observed else "too low"
     return [side] * (abs(predicted - observed) >= 0.5 * error)

@@ -60,9 +60,7 @@ MOST_SENTENCES, MOST_BOUNDED = 4, 60
 
 @dataclass(frozen=True)
 class ScreenTerms:
-    """The user's words on the first screen.
-
-    Outcome, observations, subgroup, source, version and author.
+    """The user's words on the first screen: outcome, observations, subgroup, source and author.
 
     An empty string stands for the general word, such as "observations".
     """
@@ -77,9 +75,7 @@ class ScreenTerms:
 
 @dataclass(frozen=True)
 class Findings:
-    """Input of a first screen.
-
-    Data, audit, sections, interval level, words and simulation settings.
+    """Input of a first screen: data, audit, sections, interval level and settings.
 
     ``view`` holds the observations through the lens of the report, ``grouped`` the rows with their
     subgroups if there are any, and ``draws`` n_resamples, rng and workers.
@@ -115,9 +111,9 @@ class Findings:
 
 
 def first_screen(f: Findings) -> FirstScreen:
-    """Return the first screen of a report.
+    """Return the first screen of a report: verdict, headline, key numbers, advice, provenance.
 
-    Verdict, headline, key numbers, recommendation, provenance.
+    ``f`` holds the data, the audit and the settings.
     """
     signed = _signed(f)
     parts = _parts(f)
@@ -138,10 +134,7 @@ def first_screen(f: Findings) -> FirstScreen:
 
 
 def _signed(f: Findings) -> ConfidenceIntervalResult | None:
-    """Return the interval of observed − predicted over all rows.
-
-    None where no interval is known.
-    """
+    """Return the interval of observed − predicted over all rows, or None where none is known."""
     with suppress(StatisticError):
         return confidence_interval(
             f.view.data, None, MeanDifference(), lens=f.view.lens, level=f.level
@@ -313,9 +306,10 @@ def _headline(
 
 
 def _mean_ends(f: Findings, signed: ConfidenceIntervalResult | None) -> tuple[float, float]:
-    """Return (low, high) of observed − predicted.
+    """Return (low, high), the interval of observed − predicted over all rows.
 
-    With follow-up derived from the interval of O:E.
+    ``signed`` is the interval, if one was computed; with follow-up it is derived from the interval
+    of O:E.
     """
     if signed is not None:
         return signed.low or 0.0, signed.high or 0.0
@@ -350,7 +344,8 @@ def _matters(
 ) -> str:
     """Return a sentence that compares the error with the tolerance.
 
-    Without one, the count of outcomes.
+    Without a tolerance it counts how many more or fewer outcomes there were than predicted.
+    ``signed`` is the interval of observed − predicted, ``parts`` the lines of subgroups or classes.
     """
     tolerance, audit = f.audit.tolerance, f.audit
     if tolerance is None:
@@ -383,7 +378,8 @@ def _matters(
 def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
     """Return a sentence such as "12 more of 1000 patients died than predicted.", or "".
 
-    With follow-up it is the ratio of observed to expected events.
+    ``signed`` is the interval of observed − predicted. With follow-up the sentence is about the
+    ratio of observed to expected events.
     """
     ratio, low, high = _measure(f, "O:E")
     followed = f.view.followup is not None  # events are estimated
@@ -497,9 +493,7 @@ def _ratio_number(label: str, triple: tuple[float, float, float], note: str) -> 
 
 
 def _vector_score(f: Findings) -> KeyNumber | None:
-    """Return the key number for all classes.
-
-    Mean log score, beside its expectation under calibration.
+    """Return the mean log score beside its expectation under calibration, as a key number.
 
     The unit is nats. None for tallies, clusters, and data with outcomes of probability 0.
     """
@@ -636,7 +630,10 @@ def _temperature(f: Findings) -> tuple[float, bool]:
 
 
 def _inverse_slope(fitted: object, rows: Predictions) -> float:
-    """Return the temperature of a fitted scaling, computed from its effect on two log-odds."""
+    """Return the temperature of a fitted scaling, computed from its effect on two log-odds.
+
+    ``fitted`` is the recalibration map, ``rows`` the predictions to which it belongs.
+    """
     p = np.full((1, rows.n_classes), 0.1 / (rows.n_classes - 1))
     p[0, 0] = 0.9
     q = np.asarray(fitted(p))  # type: ignore[operator]

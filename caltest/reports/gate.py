@@ -166,7 +166,8 @@ def _models(
 ) -> tuple[RowsOrTally, RowsOrTally | None, tuple[RowsOrTally, RowsOrTally | None]]:
     """Validate both models; return (new, old, (new, old) as prepared for the comparison).
 
-    ``old`` is None without ``against``.
+    ``against`` has the old model's predictions, and ``old`` is None without it. ``paired`` says
+    that both predict the same rows, ``names`` are the models' names in messages.
     """
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
@@ -209,8 +210,8 @@ def _difference(
 ) -> ErrorBounds:
     """Return bounds of the increase of the root mean squared error, new − old.
 
-    ``both`` are the models as prepared for :func:`compare`, ``share`` the part of alpha for this
-    check.
+    ``both`` are the models as prepared for :func:`compare`, ``old`` the old model for its own
+    error, ``share`` the part of alpha for this check.
     """
     from caltest.inference import compare  # only gates with two models need it
 

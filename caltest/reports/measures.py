@@ -215,7 +215,7 @@ class Measures(Result):
 
 
 def _meaning(name: str, view: View) -> str:
-    """Return the explanation printed beside a measure.
+    """Return the explanation printed beside the measure called ``name``.
 
     For more than two classes the scores are scores of the top class.
     """
@@ -371,7 +371,10 @@ class ClassTable(Result):
 
     @classmethod
     def of(cls, view: View) -> ClassTable:
-        """Return the table of the classes whose frequency differs most from the mean prediction."""
+        """Return the table of classes, sorted by |observed − predicted| in standard deviations.
+
+        At most ``CLASSES_LISTED`` are listed.
+        """
         if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -464,7 +467,11 @@ def _events(gaps: SmoothGaps) -> FloatArray:
 
 
 def _followed_curve(gaps: SmoothGaps, data: Predictions) -> tuple[FloatArray, FloatArray]:
-    """Return the curve at the anchors with follow-up, and its standard error."""
+    """Return (curve, standard error) at the anchors with follow-up, (A,) each.
+
+    ``gaps`` has the smoother and its A anchors; outcomes are weighted by the inverse probability
+    that they are known.
+    """
     censoring, p = data.censoring, data.probs[:, 0]
     residuals = censoring.weights * ((data.labels == 0) - p)
     fitted = np.asarray(gaps.smoother @ (p + residuals)[gaps.order])

@@ -206,7 +206,8 @@ def report(
 def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
     """Return the recalibrated predictions as rows.
 
-    An array takes weights and clusters from ``data``.
+    ``recalibrated`` are predictions of the rows of ``data``; an array takes weights and clusters
+    from them.
     """
     if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")

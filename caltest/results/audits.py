@@ -331,10 +331,7 @@ class AuditReport(Result):
 
     @property
     def _below(self) -> list[str]:
-        """Notes below the table.
-
-        On rows of several tests, and on large z-scores without evidence.
-        """
+        """Notes below the table: on rows of several tests, on large z-scores without rejection."""
         found = (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME, Finding.SINGLE_ITEMS)
         scores = [r.test for r in self.rows if r.shown[2] and r.verdict not in found]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)

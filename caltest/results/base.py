@@ -505,9 +505,9 @@ class ClusterSummary(Record):
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
-        """Columns of clusters along which rows may depend.
+        """Summaries of the columns of clusters along which rows may depend.
 
-        The first if neither shows dependence.
+        It is the first column alone if neither shows dependence.
         """
         if self.beside is None:
             return (self,)
@@ -797,9 +797,9 @@ class Subgroups(Record):
 
     @property
     def alike_pvalue(self) -> float | None:
-        """Smallest p-value in ``alike``.
+        """p-value of the test that all subgroups share one calibration curve; None if not tested.
 
-        Do all subgroups share one calibration? None if not tested.
+        It is the smallest of the p-values ``alike`` of the subgroups.
         """
         return min((p for p in self.alike if p is not None), default=None)
 

@@ -253,9 +253,10 @@ class CoxRecalibration(Result):
     plotter: ClassVar[str] = "lines.cox"
 
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the fitted frequencies at predictions between 0 and 1, and a band around them.
+        """Return (fitted, low, high): event frequencies at predictions ``p`` in (0, 1).
 
-        At each p, the Wald interval of a + b logit p at ``level``, as frequencies.
+        All have the shape of ``p``; ``low`` and ``high`` are the Wald interval of a + b logit p at
+        ``level``, as frequencies.
         """
         from scipy.special import expit, logit, ndtri
 

@@ -314,14 +314,14 @@ class ReliabilityFit(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Observed − predicted, (N,): above 0 the model underestimates."""
+        """Observed − predicted, (m,): above 0 the model underestimates."""
         return self.fitted - self.predicted
 
     @property
     def crosses(self) -> bool:
-        """True if the band crosses itself.
+        """True if the band crosses itself: its lower limit lies above its upper limit somewhere.
 
-        No increasing curve fits in, so the true one is not increasing.
+        No increasing curve fits between the limits, so that the true curve is not increasing.
         """
         return bool((self.low > self.high).any())
 

@@ -79,7 +79,7 @@ def with_sd(mean: float, sd: float) -> str:
 
 
 def in_sd(value: float, sd: float) -> str:
-    """Return a value in standard deviations; beyond a thousand only that is said.
+    """Return a value in units of the standard deviation ``sd``, cut at "beyond 1000 sd".
 
     Examples
     --------
@@ -98,7 +98,10 @@ def in_percent(share: float) -> str:
 
 
 def percent(share: float, other: float) -> str:
-    """Return a proportion in percent, with two digits of its distance from ``other``."""
+    """Return a proportion in percent, with enough digits to tell it from ``other``.
+
+    It has two significant digits of the distance.
+    """
     gap = abs(share - other)
     digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
     return f"{100.0 * share:.{digits}f} %"
@@ -256,7 +259,10 @@ def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, li
 
 
 def cell(name: str, value: object, spread: float = nan) -> str:
-    """Return a value as a table shows it, by the name of its column and the spread of its row.
+    """Return a value as a table shows it.
+
+    ``name`` is the name of its column, which decides how it is printed; ``spread`` is the standard
+    error of its row, which decides the decimals.
 
     Examples
     --------
@@ -284,7 +290,8 @@ def cell(name: str, value: object, spread: float = nan) -> str:
 def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
     """Return, for each row of a table, the standard error that decides its decimals.
 
-    It is a column "se", or derived from an interval; NaN without either.
+    ``columns`` are the columns by name. The standard error is a column "se", or derived from an
+    interval; NaN without either.
     """
     if "se" in columns:
         return map(float, columns["se"])
@@ -346,9 +353,9 @@ NARROWEST_CELL = 4
 def aligned(columns: Columns) -> list[str]:
     """Return the lines of a table for a terminal, as wide as ``LINE_WIDTH`` allows.
 
-    Where it is too wide, spared columns go first, then a blank between columns; then words of cells
-    go on in lines below; numbers are never broken, and the table is shown in parts that all begin
-    with its first column where that is not enough.
+    A table that is too wide first loses the columns named in ``SPARED``, then a blank between
+    columns. If that is not enough, long texts continue in lines below, and the table is shown in
+    parts that all begin with its first column. Numbers are never broken.
     """
     heads, rows, numeric = texts(columns, str)
     lines: list[Sequence[str]] = [heads, *rows]
@@ -371,7 +378,12 @@ def aligned(columns: Columns) -> list[str]:
 def _fitted(
     lines: list[Sequence[str]], numeric: list[bool], width: int
 ) -> tuple[list[list[int]], int]:
-    """Return the columns of each part of a table by their number, and the blanks between them."""
+    """Return (parts, gap): numbers of the columns in each part of a table, and the gap.
+
+    The gap is the number of blanks between columns. ``lines`` are the rows of cells, the head
+    first; ``numeric`` says which columns hold numbers, which are not broken. One part is enough if
+    all columns fit into ``width``.
+    """
     columns = [*zip(*lines, strict=True)]
     wide = [max(map(len, column)) + 2 for column in columns]
     words = [max(len(word) for cell in column for word in cell.split() or [""]) + 2

@@ -79,7 +79,7 @@ class IntervalRow:
 
     @property
     def ends(self) -> list[float]:
-        """All numbers that must fit on the axis."""
+        """All finite numbers of the row that must fit on the axis."""
         numbers = [self.value, self.low, self.high, self.limit, *(self.floor or ())]
         return [x for x in numbers if x is not None and isfinite(x)]
 
@@ -108,7 +108,10 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
 
 
 def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str:
-    """Return the marks of one row, with its label above them."""
+    """Return the marks of one row as SVG, with its label above them.
+
+    ``at`` maps values to horizontal coordinates, ``top`` is the upper edge of the row.
+    """
     middle, marks = top + 22, []
     if row.floor is not None:
         low, high = map(at, row.floor)
@@ -136,10 +139,11 @@ def diagram(
     counts: Sequence[float],
     axes: tuple[str, str] = ("Predicted probability", "Observed event rate"),
 ) -> str:
-    """Return a reliability diagram: the diagonal, a bar and a point for every bin.
+    """Return a reliability diagram as SVG: the diagonal, and a bar and a point for every bin.
 
     ``predicted``, ``observed`` and both ends of ``bars`` have shape (L,); ``filled`` marks bins
-    that are outside their bar.
+    that are outside their bar, and ``counts`` (L,) are numbers of observations for the hover text.
+    ``axes`` are the titles of both axes.
     """
     low, high = (np.clip(end, 0.0, 1.0) for end in bars)
     x, y, picture = _square([predicted, observed, low, high], axes)
@@ -167,10 +171,11 @@ def line(
     level: float | None = None,
     square: bool = False,
 ) -> str:
-    """Return a line with a band, and the diagonal (``square``) or a horizontal level.
+    """Return a line with a band as SVG, with the diagonal or a horizontal line.
 
-    ``x`` and ``y`` have shape (m,), thinned to ``MOST_VERTICES`` points; ``band`` are its lower and
-    upper limits.
+    ``x`` and ``y`` have shape (m,), thinned to ``MOST_VERTICES`` points; ``band`` are the lower and
+    upper limits of y, and ``axes`` the titles. ``square`` draws the diagonal, ``level`` is the
+    height of the horizontal line.
     """
     places = np.unique(np.linspace(0, len(x) - 1, MOST_VERTICES).astype(int))
     x, y = x[places], y[places]
@@ -208,7 +213,7 @@ def axes_of(subject: str, event: str = "") -> tuple[str, str]:
 
 
 def histogram_bars(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
-    """Return a histogram of counts between two limits."""
+    """Return a histogram as SVG: columns of ``heights`` between two ``ends``, titled ``words``."""
     tallest = max(*heights, 1e-300)
     width = (PICTURE_WIDTH - 8) / len(heights)
     bars = "".join(
@@ -237,9 +242,10 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 def _square(
     values: Iterable[FloatArray], axes: tuple[str, str]
 ) -> tuple[Callable[[float], float], Callable[[float], float], list[str]]:
-    """Return (x, y, elements).
+    """Return (x, y, elements) of a square diagram with the diagonal.
 
-    Scales with one range of probabilities, and axes with the diagonal.
+    ``x`` and ``y`` map probabilities to picture coordinates, over one range that holds all
+    ``values``; the elements draw the axes, with the titles ``axes``, and the diagonal.
     """
     known = np.concatenate([v[np.isfinite(v)] for v in values])
     low, high = np.floor(10.0 * known.min()) / 10.0, np.ceil(10.0 * known.max()) / 10.0

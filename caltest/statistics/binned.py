@@ -48,8 +48,9 @@ class BinnedError(CellStatistic):
     ) -> BinnedError:  # fmt: skip
         """Return the error over a partition of the rows.
 
+        ``distance`` compares observed and predicted frequencies of a cell: a name or a function.
         ``combine`` adds up the cells or takes the largest; ``root`` takes the square root of the
-        sum. It sets the grid of the exact law and the estimand.
+        sum. They determine the grid of the exact law and the estimand.
         """
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.
@@ -67,8 +68,8 @@ class BinnedError(CellStatistic):
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return mass · d(observed, predicted) / total mass of the cells ``at``, shape (B, L).
 
-        ``sums`` (B, L, d) are residual sums of B sets of outcomes in L cells. For MCE it is d
-        alone.
+        ``sums`` (B, L, d) are residual sums of B sets of outcomes in L cells. Where the largest
+        cell counts, as in :class:`MCE`, the term is the distance d alone.
         """
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
@@ -116,10 +117,11 @@ DISTANCE_NORMS = {"tv": 0, "l1": 0, "l2": 1, "sqeuclidean": 1, "max": 2}
 
 
 def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> FloatArray:
-    """Return mass · distance of the cells, (B, L), from sums of the event (B, L) or from norms.
+    """Return mass · distance of the cells, (B, L).
 
-    ``distance`` is a name, ``mass`` (L,) the weights of the cells, ``two`` whether there are two
-    classes.
+    ``distance`` is a name, ``mass`` (L,) the weights of the cells. ``sums`` (B, L) are residual
+    sums of the event for two classes (``two``), and norms of the residual sums over classes
+    otherwise.
     """
     if two:
         # The second component is minus the first: ‖r‖₁ = 2 |r|, ‖r‖₂ = √2 |r|.
@@ -438,7 +440,7 @@ class KumarL1(CellStatistic):
 class KumarL2(CellStatistic):
     """Debiased squared error of Kumar et al. (2019) with fixed predictions.
 
-    See :class:`DebiasedL2`.
+    :class:`DebiasedL2` has the formula.
     """
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
@@ -684,12 +686,10 @@ ClassBins = Callable[[FloatArray, FloatArray], tuple[IntArray, FloatArray]]
 class ClassCells(Prepared):
     """Class-wise binned error with fixed predictions.
 
-    Σ w |events − predicted| over cells of classes.
-
-    The cells of all classes are numbered consecutively, class k from ``starts[k]``; ``cell[i, k]``
-    is the cell of row i for class k, and the number of all cells where a threshold left the row
-    out. A label adds one event to one cell, so that a set of labels costs O(n + cells) whatever K
-    is.
+    It sums w |events − predicted| over the cells of all classes, which are numbered consecutively,
+    class k from ``starts[k]``; ``cell[i, k]`` is the cell of row i for class k, and the number of
+    all cells where a threshold left the row out. A label adds one event to one cell, so that a set
+    of labels costs O(n + cells) whatever K is.
     """
 
     cell: NDArray[np.unsignedinteger] = field(repr=False)
@@ -753,7 +753,8 @@ class ClassCells(Prepared):
     def _sums(self, outcomes: object) -> FloatArray:
         """Return residual sums of the cells of all classes, (B, L), for B sets of outcomes.
 
-        O(n + L) for each set, whatever the number of classes.
+        ``outcomes`` are label vectors (B, n) or other outcomes of the problem. O(n + L) for each
+        set, whatever the number of classes.
         """
         size, w = self.shares.size, self.problem.weight
         if isinstance(outcomes, Flips):
@@ -769,9 +770,9 @@ class ClassCells(Prepared):
         return np.asarray(events[:, :-1] - self.expected)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a compiled resampler of rows.
+        """Return a compiled resampler of rows, or None.
 
-        None where resampled rows do not keep their cells.
+        None is returned where resampled rows do not keep their cells.
         """
         outcomes = scheme.label_chances(self.data) if self.fixed else None
         if outcomes is None:

@@ -254,10 +254,10 @@ EQUAL_PROMISES = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PromiseWalk(ResidualStatistic):
-    """The range of cumulative differences of utilities, with the predictions fixed.
+    """Range of the cumulative differences of utilities, with fixed predictions.
 
-    ``gains`` (n, K) are utilities less what is promised, for every label. Rows are taken in
-    ``order``, and ``ends`` (L,) is the last row of each group of equal promises.
+    ``gains`` (n, K) are utilities gained less utilities promised, for every label. Rows are taken
+    in ``order``, and ``ends`` (L,) is the last row of each group of equal promises.
     """
 
     gains: FloatArray = field(repr=False)
@@ -348,7 +348,7 @@ class PromisedSum(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, table: UtilityTable) -> PromisedSum:
-        """Return the total for utilities of the rows of a problem, unweighted, (n, K)."""
+        """Return the total for the unweighted utilities ``table`` (n, K) of a problem's rows."""
         return cls(problem, two_sided=True, scores=table.gains[None])
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
@@ -369,7 +369,10 @@ class ThresholdSums(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, thresholds: FloatArray) -> ThresholdSums:
-        """Return the sums for ``thresholds`` (T,), ascending; O(n log T)."""
+        """Return the sums for ``thresholds`` (T,), ascending; O(n log T).
+
+        ``problem`` has two classes.
+        """
         number = np.searchsorted(thresholds, problem.probs[:, 1], side="right")
         cells = Cells.by_number(number, problem)
         column = np.searchsorted(np.unique(number), np.arange(1, thresholds.size + 1))

@@ -124,7 +124,8 @@ class Pools(LabelStatistic):
     def pooled(self, block: AnyArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the total scores (B,) of recalibrated predictions, and Σ steps · y, (B,).
 
-        ``block`` (n, B) holds events as 0 and 1, rows in order of the predictions.
+        ``block`` (n, B) holds events as 0 and 1, rows in order of the predictions; ``steps`` (n,)
+        is the change of a row's score by an event.
         """
         n, lanes = block.shape
         words, (scores, pooled) = np.empty((lanes, -(-n // 64)), np.uint64), np.zeros((2, lanes))
@@ -190,7 +191,10 @@ class PoolReader:
         return hit - miss, float(miss.sum())
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,); pooled labels know no ``factor``."""
+        """Return the values (B,) of a block (n, B) of events.
+
+        ``factor`` is not used, as isotonic regression needs labels and not scaled residuals.
+        """
         steps, without = self._scores
         pooled, scores = self.pools.pooled(block, steps)
         return np.asarray((without + scores - pooled) / block.shape[0])

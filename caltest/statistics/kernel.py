@@ -180,9 +180,10 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return a resampler on label redraws that evaluates many label vectors at once.
+        """Return a resampler on label redraws of ``scheme``.
 
-        Together they share the kernel values, which are the costly part.
+        It evaluates many label vectors at once, which share the kernel values, the costly part.
+        ``factor`` multiplies squared residuals, for clusters.
         """
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
@@ -196,9 +197,9 @@ class TiledSKCE(Prepared):
         return (totals + squares if self.biased else totals) / self.mass
 
     def normal(self, labels: IntArray) -> AsymptoticNull:
-        """Return the normal limit law of the mean over blocks, with their variance estimated.
+        """Return the normal limit law of the mean over blocks, for observed labels (n,).
 
-        StatisticError if all blocks have the same value.
+        Its variance is estimated from the blocks. StatisticError if all blocks have the same value.
         """
         totals, _ = self.tiles.rows(residuals_of(self.tiles.probs, labels[: self.n]))
         size = self.tiles.size
@@ -353,7 +354,8 @@ class LineError(SumStatistic):
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
         """Return the kernel error for a problem with its units grouped by prediction; O(U log U).
 
-        ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a row and itself.
+        ``statistic`` is named in errors, ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a
+        row and itself.
         """
         cells = Cells.levels(problem)
         # Nothing comes before the first level: exp(−∞) = 0.

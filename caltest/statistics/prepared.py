@@ -52,7 +52,7 @@ class BlockReader(Protocol):
         """Replicates in a block that it can read with its sums in a near cache."""
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,), residuals inflated by √factor."""
+        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,9 @@ class Redraws:
     ) -> Redraws:  # fmt: skip
         """Return the resampler of several statistics; rows are laid out in the order they are read.
 
-        With ``residuals`` the lanes hold W (Y − p), as for censored outcomes, in place of events.
+        ``draw`` generates outcomes and ``factor`` multiplies squared residuals, for clusters. With
+        ``joint`` replicates have a column for each statistic. With ``residuals`` the lanes hold W
+        (Y − p), as for censored outcomes, in place of events.
         """
         groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]] = []
         shared: list[tuple[int, BlockReader]] = []
@@ -130,12 +132,10 @@ class Reader:
 
     @classmethod
     def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
-        """Return the reader of a statistic for rows in the given order, in which cells are runs.
-
-        O(n T).
+        """Return the reader of a statistic for rows in an order in which cells are runs; O(n T).
 
         ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
-        in place of events.
+        in place of events, for follow-up.
         """
         problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
         weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
@@ -331,10 +331,7 @@ class Prepared(ABC):
         raise NotImplementedError
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the cell statistic whose exact distribution equals this one's.
-
-        None if there is none.
-        """
+        """Return the cell statistic whose exact distribution equals this one's, or None."""
         return None
 
     def limit_caveat(self) -> str | None:
@@ -352,7 +349,11 @@ class Prepared(ABC):
         return float(self.cells.counts.mean())
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return a resampler that evaluates this statistic on label redraws of a scheme."""
+        """Return a resampler that evaluates this statistic on label redraws of a scheme.
+
+        ``factor`` multiplies squared residuals, which stands for the overdispersion of clustered
+        rows.
+        """
         return self.problem.redraws(scheme, self, factor)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
@@ -364,9 +365,8 @@ class Prepared(ABC):
 class SumStatistic(Prepared):
     """Statistic that depends on outcomes only by residual sums.
 
-    In cells, of squares, and of scores.
-
-    A subclass defines ``of_sums``. It then works for rows, weights, clusters and tallies.
+    The sums are of residuals in cells, of their squares, and of scores. A subclass defines
+    ``of_sums``. It then works for rows, weights, clusters and tallies.
     """
 
     #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
@@ -480,9 +480,7 @@ class CellStatistic(SumStatistic):
         return np.asarray(np.sqrt(values) if self.root else values)
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the statistic itself if the exact law of its cells can be computed.
-
-        None otherwise.
+        """Return the statistic itself if the exact law of its cells can be computed, else None.
 
         It can for two classes where the counts of events in cells are independent and
         Poisson-binomial.

@@ -72,8 +72,9 @@ class CalibrationInTheLarge(Statistic):
 
     z = Σ_i (y_i − p_i) / √Σ_i p_i (1 − p_i), signed: positive when events were under-predicted.
     Two-sided; ``null="asymptotic"`` is N(0, 1), the default null of ``calibration_test`` computes
-    the exact law. Blind to everything that leaves the total right (Cox, Biometrika 45, 1958). For
-    two classes, and predictions of which some are neither 0 nor 1; StatisticError else. O(n).
+    the exact law. It has no power against errors that leave the total right (Cox, Biometrika 45,
+    1958). For two classes, and predictions of which some are neither 0 nor 1; StatisticError else.
+    O(n).
 
     Examples
     --------
@@ -140,9 +141,11 @@ class MeanDifference(Statistic):
 
 
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
-    """Return the gap O − E of all rows, in standard deviations, or in expected events (O / E).
+    """Return O − E of all rows in standard deviations, or the ratio O / E.
 
-    ``centre`` is the value if O = E: 1 for the ratio and 0 for the standardised gap.
+    O and E are observed and expected events of the ``problem``. ``centre`` is the value if O = E: 0
+    for the difference, 1 for the ratio. StatisticError names ``statistic`` where no outcome can
+    vary.
     """
     problem.event(statistic)
     cells = Cells.whole(problem)
@@ -276,9 +279,10 @@ class CoxScore(Statistic):
     S = (Σ r)² / Σ v + (Σ r (z − z̄))² / Σ v (z − z̄)², z̄ = Σ v z / Σ v,
 
     which is u' I⁻¹ u for the score u = (Σ r, Σ r z). Nothing is fitted. ``null="asymptotic"`` is χ²
-    with 2 degrees of freedom (1 when all predictions are equal). Sharp against shifts and slopes,
-    blind to waves (Cox, Biometrika 45, 1958). For two classes, and predictions of which some are
-    neither 0 nor 1; StatisticError else. O(n). Logits are taken of probabilities cut off at 1e-12.
+    with 2 degrees of freedom (1 when all predictions are equal). It has power against shifts and
+    slopes, and none against waves (Cox, Biometrika 45, 1958). For two classes, and predictions of
+    which some are neither 0 nor 1; StatisticError else. O(n). Logits are taken of probabilities cut
+    off at 1e-12.
 
     Examples
     --------
@@ -361,10 +365,12 @@ def log_likelihood(
 def fit_logistic(
     design: FloatArray, offset: FloatArray, events: FloatArray, weights: FloatArray | None = None
 ) -> tuple[float, FloatArray]:
-    """Maximise the logistic likelihood by Newton's method; return its maximum and coefficients.
+    """Maximise the logistic likelihood; return its maximum and the coefficients (d,).
 
-    Steps are halved until they gain. Separated data have no maximum but a supremum: every step then
-    multiplies what is missing by 1/e, and the loop ends when that is next to nothing.
+    Row i has log-odds ``offset[i]`` + ``design[i]`` · coefficients; ``design`` is (n, d), the
+    others (n,). Steps of Newton's method are halved until they gain. Separated data have no maximum
+    but a supremum: every step then multiplies the distance from it by 1/e, and the loop ends when
+    that is negligible.
     """
     beta = np.zeros(design.shape[1])
     logits, value = offset, log_likelihood(offset, events, weights)
@@ -560,7 +566,8 @@ class ClassScores(SumStatistic):
     def _slopes(self, outcomes: Outcomes) -> FloatArray:
         """Return Σ w r log p of every class, (B, K), for B sets of outcomes.
 
-        These are label vectors (B, n), or multiples of the observed residuals.
+        ``outcomes`` are label vectors (B, n), or multiples of the observed residuals
+        (:class:`Flips`).
         """
         assert self.logits is not None
         k = self.logits.shape[1]
@@ -596,10 +603,7 @@ class LargestComponent(ClassScores):
 
     @property
     def components(self) -> FloatArray:
-        """Standardised scores of the observed outcomes.
-
-        Levels (d,), then slopes (K,), one array.
-        """
+        """Standardised scores of the observed outcomes: levels (d,), then slopes (K,)."""
         sums = self.problem.sums(self.problem.observed, self.cells, self.squares, None)
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         return self.combinations(ResidualSums(sums.cells, ABSENT, linear))[0]
@@ -650,9 +654,11 @@ def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArra
 
 
 def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: CoxPart) -> FloatArray:
-    """Return the covariance of the scores of ``part`` for labels drawn from p; ``w`` are w².
+    """Return the covariance of the scores of a Cox model for labels drawn from ``p`` (n, K).
 
-    The shape is (K, K) for "level", (K + 1, K + 1) for "temperature", (2 K, 2 K) for all.
+    ``z`` (n, K) are log-probabilities and ``w`` (n,) squared weights. The shape is (K, K) for
+    ``part`` "level" (no slopes), (K + 1, K + 1) for "temperature" (one slope), and (2 K, 2 K) for
+    "vector".
     """
     levels = _covariance(p, w)
     if part == "level":
@@ -687,7 +693,8 @@ def _covariance(
 def _of_two(problem: Problem, part: CoxPart) -> _Scores:
     """Return the scores for two classes: the level of the event, and the slopes of both classes.
 
-    They need only sums that tallies keep as well. ``part`` says which of them are wanted.
+    They need only sums that tallies keep as well. ``part`` says which slopes are wanted: "level"
+    for none, "temperature" for one, "vector" for both.
     """
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":
@@ -725,6 +732,7 @@ def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
 def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
     """Return the matrix that standardises d levels, and K slopes given the levels, (d + K, d + K).
 
+    ``covariance`` is the covariance of levels and slopes; variances up to ``nothing`` count as 0.
     Rows are 0 where a component cannot vary.
     """
     basis = np.zeros_like(covariance)

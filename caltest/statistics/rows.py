@@ -291,9 +291,10 @@ class RowProblem(Problem):
         return len(p) - (lowest + pmf.size - 1), pmf[::-1], lost
 
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
-        """Return a resampler of ``statistic`` for a scheme.
+        """Return a resampler of ``statistic`` on outcomes drawn by a scheme.
 
-        It counts while drawing where it can.
+        It adds up sums while labels are drawn, where the statistic allows it. Residuals are
+        multiplied by √factor.
         """
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.data)
@@ -323,9 +324,7 @@ class RowProblem(Problem):
 
 
 def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return (law, error): probabilities of Σ k_i y_i.
-
-    The shape is (Σ k + 1,), and a bound on their rounding.
+    """Return (probabilities of Σ k_i y_i, shape (Σ k + 1,), bound on their rounding).
 
     ``probs`` (n, 2) are probabilities of event and non-event, ``multiples`` (n,) the whole numbers
     k_i. O(Σ k) for each row.
@@ -353,7 +352,11 @@ class VoteRedraws:
     def of(
         cls, problem: RowProblem, scheme: SharedRedraws, statistic: Evaluated
     ) -> VoteRedraws | None:
-        """Return None unless clusters are items that no cell of a statistic of sums divides."""
+        """Return the resampler of a statistic on drawn votes, or None where it does not apply.
+
+        It applies to a statistic of sums if the clusters of the rows are items with several votes,
+        and no cell of the statistic divides an item. ``scheme`` gives the dependence of the votes.
+        """
         if not getattr(statistic, "takes_counts", False):
             return None
         draws = scheme.vote_draws(problem.data)
@@ -368,7 +371,7 @@ class VoteRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Blocks change no number.
+        Replicates are computed in blocks, whose size does not change them.
         """
         at_once = max(2, COUNTS_AT_ONCE // self.draws.probs.size)
         values = []
@@ -412,7 +415,7 @@ class CountedRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Blocks change no number.
+        Replicates are computed in blocks, whose size does not change them.
         """
         lanes, values = self._lanes(), [np.empty(0)]
         # One more than needed: NumPy adds up a single column in another order, so none is alone.
@@ -701,9 +704,10 @@ class FollowupProblem(RowProblem):
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a linear score.
+        """Return a linear score, with moments under calibration from 999 draws of the null.
 
-        Its variance and covariance with the event come from 999 null draws.
+        ``name`` and ``score`` are as in :meth:`Problem.linear`; the draws give its variance and its
+        covariance with the event.
         """
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])

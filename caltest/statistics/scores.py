@@ -76,7 +76,8 @@ class ScoreSum(SumStatistic):
     def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
         """Return the sum of a score; ``mean`` is its expected value under calibration.
 
-        ``divisor`` is the total weight; the normal law has the exact variance of the sum.
+        ``term`` has the scores of the rows with their moments, ``divisor`` is the total weight. The
+        normal law has the exact variance of the sum.
         """
         law = partial(normal, mean, _deviation(term) / divisor)
         return cls(
@@ -401,7 +402,7 @@ class ItemRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Blocks change no number.
+        Replicates are computed in blocks, whose size does not change them.
         """
         some = self.statistic
         values = np.empty(count)
@@ -427,8 +428,10 @@ def unbiased_errors(probs: FloatArray, counts: IntArray) -> FloatArray:
 def null_moments(probs: FloatArray, size: IntArray, weight: FloatArray) -> tuple[float, float]:
     """Return the variance and the third moment of Σ w U if every vote is a draw of its prediction.
 
-    U is a mean of h(y, y') = 1{y = y'} − p_y − p_y' + |p|² over the pairs of votes of an item, with
-    E h² = tr Σ² and, for three votes, E h h' h'' = tr Σ³, Σ the covariance of one outcome.
+    ``probs`` (I, K) are predictions of I items, ``size`` (I,) their numbers of votes and ``weight``
+    (I,) the w. U is a mean of h(y, y') = 1{y = y'} − p_y − p_y' + |p|² over the pairs of votes of
+    an item, with E h² = tr Σ² and, for three votes, E h h' h'' = tr Σ³, Σ the covariance of one
+    outcome.
     """
     s2, s3, s4 = ((probs**power).sum(axis=1) for power in (2, 3, 4))
     square = s2 - 2.0 * s3 + s2**2
@@ -445,7 +448,11 @@ def null_moments(probs: FloatArray, size: IntArray, weight: FloatArray) -> tuple
 
 
 def pearson(variance: float, third: float, labels: IntArray) -> AsymptoticNull:
-    """Return the shifted gamma law of mean 0 with these moments, or a normal law for no skew."""
+    """Return the shifted gamma law of mean 0 with this variance and third moment.
+
+    It is a normal law if the third moment is 0. ``labels`` are not used; a limit law is a function
+    of them by protocol.
+    """
     from scipy.stats import norm, pearson3
 
     skew = third / variance**1.5
@@ -466,10 +473,7 @@ LARGEST = 700.0
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(LabelStatistic):
-    """E-value with fixed predictions.
-
-    The final wealth of the mixture of bets, for label vectors.
-    """
+    """E-value with fixed predictions: the final wealth of the mixture of bets."""
 
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1

@@ -123,11 +123,9 @@ class SmoothResiduals(ResidualStatistic):
         return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (errors, widths), (B,) each.
+        """Return (errors, widths), (B,) each: smooth errors, and the kernel widths.
 
-        The smooth error and the kernel width at which they agree.
-
-        ``residuals`` (B, n) are weighted where rows are.
+        An error equals its width. ``residuals`` (B, n) are multiplied by the weights of the rows.
         """
         return self.solve_on_grids(lambda grid, part: grid.binned(residuals[part]), len(residuals))
 
@@ -173,7 +171,7 @@ class SmoothReader:
     at_once: ClassVar[int] = 64
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,), residuals inflated by √factor."""
+        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
 
         @cache
         def on(grid: _Grid) -> FloatArray:
@@ -347,10 +345,11 @@ class _Grid:
     ) -> FloatArray:
         """Return ∫ |Σ_i K(t, p_i) r_i| dt (B,), by the trapezoidal rule corrected at kinks.
 
-        The rule is exact for the smoothed function; where it crosses zero between two points, at
-        the share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ + 1/6), with S
-        the sum of the two absolute values. ``compiled`` is by default True for several spectra;
-        the two ways differ in the last bit.
+        ``spectra`` (B, K) are cosine coefficients of the residuals r, ``width`` (B,) the kernel
+        widths. The rule is exact for the smoothed function; where it crosses zero between two
+        points, at the share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ +
+        1/6), with S the sum of the two absolute values. ``compiled`` is by default True for several
+        spectra; the two ways differ in the last bit.
         """
         damped = spectra * np.exp(-0.5 * (np.pi * width[:, None] * self.frequencies) ** 2)
         smoothed = 0.5 * dct(damped, type=1, n=self.steps + 1)
@@ -367,10 +366,12 @@ class _Grid:
         return np.asarray((total + np.bincount(row, kinks, len(size))) / self.steps)
 
     def solve(self, spectra: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return errors (B,) equal to widths (B,), starting from the errors at the smallest width.
+        """Return (errors, widths), (B,) each, where error and kernel width agree.
 
-        The next width is where the power law through the last two errors meets the width. As
-        errors do not increase with the width, the solution lies between each width and its error.
+        ``spectra`` (B, K) are cosine coefficients of the residuals, ``error`` (B,) the errors at
+        the smallest width, where the search starts. The next width is where the power law through
+        the last two errors meets the width. As errors do not increase with the width, the solution
+        lies between each width and its error.
         """
         width, slope = np.full(len(error), self.least), np.full(len(error), 0.5)
         error, low, high = error.copy(), width.copy(), np.minimum(error, 1.0)
@@ -433,10 +434,7 @@ COARSEST = 1001
 
 @dataclass(frozen=True, eq=False)
 class RelplotResiduals(SmoothResiduals):
-    """Smooth ECE as relplot 1.0.3 computes it, with fixed predictions.
-
-    A function of the residuals.
-    """
+    """Smooth ECE as relplot 1.0.3 computes it, a function of the residuals."""
 
     counted: ClassVar[tuple[SmoothResiduals, ...]] = ()
     #: What the smoothed residuals of a width are divided by: the same for all labels.
@@ -536,7 +534,11 @@ def _kernel(width: float) -> ComplexArray:
 
 
 def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArray:
-    """Return the smoothed values at the points t, shape (B, len(t)), from Fourier transforms."""
+    """Return the smoothed values at the points ``t`` (m,), shape (B, m), from Fourier transforms.
+
+    ``transforms`` are of B vectors of values on a grid; ``width`` is the kernel's standard
+    deviation.
+    """
     values = np.fft.irfft(transforms * _kernel(width))
     left, share = _neighbours(t, _grid_size(width))
     # Taken row by row: sums over values[:, left] would depend on the other rows.
@@ -616,10 +618,10 @@ class SmoothGaps(LabelStatistic):
         return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered).T)
 
     def pieces(self, fitted: FloatArray) -> FloatArray:
-        """Return the curve between anchors as cubics of the distance to the left one.
+        """Return the curve between anchors as cubics of the distance to the left one, (A, 4, B).
 
-        ``fitted`` (A, B) or (2A, B) is what the smoother makes of outcomes; the coefficients have
-        shape (A, 4, B), the constant first. A line has zeros in the last two.
+        ``fitted`` (A, B) are values of the curve at the anchors, or (2A, B) values and slopes. The
+        constant coefficient comes first; a line has zeros in the last two.
         """
         n_anchors = self.anchors.size
         values, coefficients = fitted[:n_anchors], np.zeros((n_anchors, 4, fitted.shape[1]))
@@ -651,7 +653,8 @@ class SmoothGaps(LabelStatistic):
     def relative(self, squares: FloatArray, frequencies: FloatArray) -> FloatArray:
         """Return mean squares (B,), divided by the error of a constant prediction for "relative".
 
-        ``frequencies`` (B,) are shares of events.
+        ``squares`` (B,) are mean squared distances of predictions and curve, ``frequencies`` (B,)
+        shares of events.
         """
         if self.summary == "square":
             return squares
@@ -676,7 +679,10 @@ class GapReader:
         return w[gaps.order] / w.sum()
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,); the curve of labels knows no ``factor``."""
+        """Return the values (B,) of a block (n, B) of events.
+
+        ``factor`` is not used, as the curve needs labels and not scaled residuals.
+        """
         gaps, summary = self.statistic, self.statistic.summary
         smoother, lanes = gaps.smoother, block.shape[1]
         fitted = np.zeros((smoother.shape[0], lanes))
@@ -819,7 +825,10 @@ class _SmoothGaps(Statistic):
         return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
     def of(self, gaps: SmoothGaps) -> SmoothGaps:
-        """Return this summary of a curve that has been fitted for another summary."""
+        """Return this summary of a curve that has been fitted for another summary.
+
+        ``gaps`` is the fitted curve with that other summary.
+        """
         return replace(gaps, summary=self.summary)
 
 
@@ -898,7 +907,8 @@ def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[
 def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
     """Return (first, weights): the first of the nearest rows, and the weights of the window, (m,).
 
-    They are W times a tricube function of the distance to ``at``.
+    ``x`` (n,) are increasing predictions with weights ``w`` (n,). A weight is w times a tricube
+    function of the distance to ``at``; the window reaches to the ``nearest``-th nearest row.
     """
     # The nearest rows are neighbours, of which the furthest ends the window.
     middle = int(np.searchsorted(x, at))

@@ -55,9 +55,9 @@ class Statistic(ABC, Written):
 
     @abstractmethod
     def prepare(self, problem: Problem) -> Prepared:
-        """Return the statistic with the predictions of a problem fixed.
+        """Return the statistic with fixed predictions, a function of the outcomes.
 
-        A function of the outcomes.
+        ``problem`` holds the predictions.
         """
 
 

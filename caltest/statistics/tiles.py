@@ -150,8 +150,9 @@ class Tiles:
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
         """Return (reference, constant, addends) of the sum over pairs, from the predictions alone.
 
-        ``reference`` (n,) is the class of probability above ½ of each row, or −1; ``addends`` (n,
-        K) is the change of the sum if a row has a label other than its reference.
+        ``reference`` (n,) is the class of probability above ½ of each row, or −1; ``constant`` is
+        the sum if every label is its reference, and ``addends`` (n, K) its change if one row has
+        another label.
         """
         top, residuals = _reference(self.probs)
         if self._dense:

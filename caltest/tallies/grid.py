@@ -91,9 +91,9 @@ class Grid:
         )
 
     def of(self, key: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return centre, 1 − centre, half width and position of the cells ``key``.
+        """Return (centre, 1 − centre, half width, position) of the cells with numbers ``key`` (C,).
 
-        Four arrays (C,).
+        All four arrays have shape (C,); positions are in units of 1/G.
         """
         centre, half, position = self.places
         low = np.minimum(key, self.last - key)
@@ -103,9 +103,11 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the occupied cells (C,), their sums (C, 8) and totals (8, 2) of rows (n, 2).
+        """Return (cells (C,), sums (C, 8), totals (8, 2)) of rows; O(n).
 
-        O(n).
+        ``probs`` (n, 2) are probabilities of event and non-event, ``events`` (n,) the outcomes. The
+        first array has the numbers of the occupied cells, the second their sums (``CELL_SUMS``),
+        the third sums over all rows (``TOTALS``), each as two whole numbers.
         """
         by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
         room = by_outcome.sum(axis=1)
@@ -117,24 +119,33 @@ class Grid:
 
 
 def mean_position(sums: IntArray) -> FloatArray:
-    """Return the mean position of the rows within every cell, from −1 to 1, shape (C,)."""
+    """Return the mean position of the rows within every cell, from −1 to 1, shape (C,).
+
+    ``sums`` (C, 8) are the sums of the cells.
+    """
     return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
 
 def total_of(totals: IntArray, name: str) -> FloatArray:
-    """Return the total ``name`` of every stratum as floating-point numbers, shape (W,)."""
+    """Return the total called ``name`` for every distinct weight of rows, as floats (W,).
+
+    ``totals`` (W, 8, 2) hold each total as two whole numbers.
+    """
     high, low = totals[:, TOTALS.index(name)].T
     return high / HIGH + low / (HIGH * 2.0**LOW)
 
 
 def carried(totals: IntArray) -> IntArray:
-    """Return totals with the second part carried into [0, 2⁴³), same shape."""
+    """Return totals (…, 2) with the second whole number carried into [0, 2⁴³), same shape."""
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
 
 
 def turned_over(sums: IntArray) -> IntArray:
-    """Return the sums (C, 8) for the complementary event: t changes its sign, y becomes 1 − y."""
+    """Return the sums (C, 8) of cells for the complementary event, same shape.
+
+    The position t of a row in its cell changes its sign, and its outcome y becomes 1 − y.
+    """
     n, t1, t2, t3, t4, events, events_t, rest = sums.T
     return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
 
@@ -438,7 +449,7 @@ class AnyTally(NamedClasses, ABC):
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
         """Return the sampled rows that two models share, as two Predictions.
 
-        StatisticError if none.
+        StatisticError if the tallies keep no rows, or share none.
         """
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares models on "
@@ -451,7 +462,10 @@ class AnyTally(NamedClasses, ABC):
         """Properties, by name, that tallies must share to be added or compared."""
 
     def refuse_other(self, other: AnyTally, what: str) -> None:
-        """Raise StatisticError for a tally with another lens, grid, or other classes."""
+        """Raise StatisticError for a tally with another lens, grid, or other classes.
+
+        ``what`` names the operation in the message, such as "added".
+        """
         for name, value in self.question.items():
             if value != other.question.get(name):
                 raise StatisticError(
@@ -640,16 +654,14 @@ UIntArray = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Random sample of rows that does not depend on batches.
+    """Random sample of at most 50 000 rows, which does not depend on batches.
 
-    Those of smallest rank, at most 50 000.
-
-    For many classes at most 2²³ / K rows are kept. The rank of a row is a hash of its number in its
-    file and of the first labels of the file, so that every row is equally likely to be chosen. It
-    does not depend on predictions: the samples of two models on the same rows have the same rows.
-    ``n`` is the number of rows of positive weight from which it was taken, ``rank`` (m,) are the
-    ranks, increasing, and ``weights`` is None if all are equal. O(n) for the ranks, O(m log m) to
-    add two samples.
+    It keeps the rows of smallest rank; for many classes at most 2²³ / K of them. The rank of a row
+    is a hash of its number in its file and of the first labels of the file, so that every row is
+    equally likely to be chosen. It does not depend on predictions: the samples of two models on the
+    same rows have the same rows. ``n`` is the number of rows of positive weight from which it was
+    taken, ``rank`` (m,) are the ranks, increasing, and ``weights`` is None if all are equal. O(n)
+    for the ranks, O(m log m) to add two samples.
     """
 
     n: int
@@ -691,10 +703,7 @@ class RowSample:
 
     @property
     def remark(self) -> str:
-        """Description of the sample for results, such as "a sample of 8192 of 100000 rows".
-
-        Else "".
-        """
+        """Description for results, such as "a sample of 8192 of 100000 rows"; "" for all rows."""
         whole = self.rank.size == self.n
         return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
 

@@ -229,9 +229,9 @@ class TallyProblem(MicroCells):
         return np.unique(self.key, return_inverse=True)[1].ravel()
 
     def moment(self, *coefficients: FloatArray | float) -> FloatArray:
-        """Return Σ_i Σ_k c_k (p_i − centre)^k of every micro-cell.
+        """Return Σ_i Σ_k c_k (p_i − centre)^k over the rows i of every micro-cell, shape (U,).
 
-        The shape is (U,), for coefficients (U,).
+        ``coefficients`` are the c_k, k = 0, 1, …, numbers or arrays (U,).
         """
         sums = [self.count, self.count * mean_position(self.moments)]
         sums += [self.moments[:, k] / POSITIONS for k in range(2, 5)]
@@ -265,7 +265,10 @@ class TallyProblem(MicroCells):
         return self.labels * self.centre + self.half * self.moments[:, 6] / POSITIONS
 
     def total(self, name: str, power: int = 1) -> float:
-        """Return a total over all rows, weighted by a power of the row weights."""
+        """Return the total ``name`` over all rows, weighted by the row weights to the given power.
+
+        Names are in ``TOTALS``.
+        """
         return float(
             in_whole_numbers(self.tally.strata) ** power @ total_of(self.tally.totals, name)
         )
@@ -324,7 +327,10 @@ class TallyProblem(MicroCells):
         return ResidualSums(sums, added, linear)
 
     def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
-        """Return sums of squared residuals of drawn outcomes, by cell (B, L) or over all (B, 1)."""
+        """Return sums of squared residuals of drawn outcomes, by cell (B, L) or over all (B, 1).
+
+        ``squares`` says which: "cells" or "all"; ``outcomes`` are B sets of event counts.
+        """
         if outcomes.products is not None:
             return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
         squared = self.row_weight**2
@@ -698,9 +704,12 @@ class Atoms:
     def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
         """Return a bound on the change of any tail probability if atoms replace the rows.
 
-        With z = e^{iω} and u = (z − 1) / (1 − c + c z), log φ of a cell has an error of at most
-        |u|⁴ fourth (1 − half |u|)⁻⁴ + |u|² second (1 − half |u|)⁻²; tails change by at most the
-        root of Σ_ω |φ|² (exp ε − 1)². Where half |u| > ½, φ itself is below (5 half)³.
+        The characteristic function of the number of events, at frequencies ``omega`` (W,), has the
+        ``modulus`` |φ| (W,); ``p`` are the atoms. With z = e^{iω} and u = (z − 1) / (1 − c + c z),
+        c the centre of a cell, its log φ has an error of at most |u|⁴ fourth (1 − half |u|)⁻⁴ +
+        |u|² second (1 − half |u|)⁻², with the fields ``fourth``, ``second`` and ``half``. Tails
+        change by at most the root of Σ_ω |φ|² (exp ε − 1)², ε the total error. Where half |u| > ½,
+        φ itself is below (5 half)³.
         """
         sine = np.sin(0.5 * omega) ** 2
         least = 1.0 - 4.0 * float((p * (1.0 - p)).max()) * sine  # of |1 − c + c z|², in any cell
@@ -714,7 +723,11 @@ class Atoms:
 
 
 def _logarithm(p: FloatArray, times: FloatArray, omega: FloatArray) -> NDArray[np.complex128]:
-    """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})), shape (W,), without cancellation."""
+    """Return Σ times · log(e^{ipω} (1 − p + p e^{−iω})) at frequencies ω, without cancellation.
+
+    ``p`` and ``times`` (m,) are probabilities and how often each counts, ``omega`` (W,) the
+    frequencies; the result has shape (W,).
+    """
     total = np.zeros(omega.size, dtype=np.complex128)
     at_once = max(1, LAWS_AT_ONCE // max(1, omega.size))
     for first in range(0, p.size, at_once):

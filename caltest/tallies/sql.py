@@ -261,7 +261,7 @@ def quoted(name: object) -> str:
 def _result(word: Mapping[str, str]) -> str:
     """Return the SELECT list of the query, the sums of a tally.
 
-    ``word`` are the dialect's names.
+    ``word`` maps names such as "quotient" to the SQL of the dialect, with places for the operands.
     """
 
     def sum_of(value: str) -> str:

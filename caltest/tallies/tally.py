@@ -341,9 +341,9 @@ def questions_of_tally(
 def rows_to_tally(
     lens: LensLike | None, probs: object, labels: object, facts: Facts
 ) -> tuple[Predictions, Lens]:
-    """Return validated rows for a tally, and the lens.
+    """Return (rows, lens): validated rows for a tally, and the lens, by default the usual one.
 
-    StatisticError for designs it cannot hold.
+    StatisticError for designs that a tally does not keep, such as clusters.
     """
     facts.setdefault("rounded", False)
     data = read_arguments(probs, labels, **facts).labelled("a tally")
@@ -369,7 +369,10 @@ def rows_to_tally(
 
 
 def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
-    """Return (predictions (n, 2), events (n,)) of the binary question that a lens leaves."""
+    """Return (predictions (n, 2), events (n,)) of the binary question that a lens leaves.
+
+    ``through`` is the lens; the first column is the probability of the event.
+    """
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)
         return data.probs[:, ::-1] if c else data.probs, data.labels == c
@@ -675,7 +678,7 @@ class Tallies(AnyTally):
 def usual_lenses(data: Predictions) -> list[Lens]:
     """Return the lenses of an audit that leave a binary question.
 
-    The event, or top and each class.
+    They are the event for two classes, and the top class and each class for more.
     """
     if data.n_classes == 2:
         return [OneVsRest(1)]
