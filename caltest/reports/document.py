@@ -371,7 +371,7 @@ class Report(Result):
 
     @property
     def caption(self) -> str:
-        """Caption of the reliability diagram: bins, colours, and the number of points outside bars."""
+        """Caption of the diagram: bins, colours, and the number of points outside bars."""
         assert self.curve is not None
         curve, words = self.curve, self._words_of_picture()
         outside, total = int(curve.outside.sum()), len(curve.count)

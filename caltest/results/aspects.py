@@ -420,7 +420,7 @@ class RevisionTest(Result):
 
     @property
     def direction(self) -> str:
-        """Direction with the largest share of the e-value, such as momentum: a key of ``REACTIONS``."""
+        """Direction with the largest share of the e-value, a key of ``REACTIONS``."""
         return max(zip(self.shares, self.directions, strict=True))[1]
 
     def _procedure(self) -> list[str]:
