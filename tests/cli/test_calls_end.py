@@ -128,6 +128,7 @@ def test_closed_streams(streams, csv):
     assert "unexpected" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_an_output_that_is_full_is_a_sentence(csv):
     command = f'"{sys.executable}" -m caltest test "{csv}" --probs p --label y > /dev/full'

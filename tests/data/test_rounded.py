@@ -27,6 +27,7 @@ def test_rows_that_rounding_contradicts_are_left_out_aloud():
         assert any("may be rounded" in note for note in data.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::caltest.errors.DoubtfulInputWarning")
 def test_audits_of_rounded_percents_hold_their_level():
     # 200 sets: .740 before, .035 with rounded="auto"; here 25

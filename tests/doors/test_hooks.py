@@ -11,6 +11,7 @@ pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_pytest_finds_the_fixture_by_the_entry_point(pytester):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     installed = pytester.path / "site" / "hooked-1.0.dist-info"

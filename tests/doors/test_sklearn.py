@@ -237,6 +237,7 @@ class Hostile(GaussianNB):
         return probs[:, :1] if kind == 2 else probs
 
 
+@pytest.mark.slow
 def test_a_search_over_hostile_models_goes_on():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2000, 2)), rng.integers(0, 3, 2000)

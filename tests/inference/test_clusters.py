@@ -213,6 +213,7 @@ def test_agreement_as_defined(rng, n_classes, coupling, centred):
     np.testing.assert_allclose(ratios, expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_pairs_that_exclude_each_other_do_not_hide_copies(rng):
     rejected, notes = 0, ""
     for _ in range(40):

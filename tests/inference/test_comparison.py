@@ -92,6 +92,7 @@ def test_two_rows_and_one():
         compare([0.9], [0.6], [1], lens=EVENT, n_resamples=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [31, 38])
 def test_an_error_in_one_cell_that_cancels_by_luck_does_not_make_a_model_better(seed):
     # One is wrong by .133 in 42 rows, the other by .0061 everywhere: the squared errors are equal.

@@ -314,6 +314,7 @@ def three_groups(seed, n=900):
     return p, np.where(by == "b", 0.6 * p, p), (rng.random(n) < p).astype(int), by
 
 
+@pytest.mark.slow
 def test_comparisons_of_subgroups_are_those_of_their_rows():
     p, q, y, by = three_groups(1)
     found = ct.compare(p, q, y, by=by, n_resamples=99, rng=1)

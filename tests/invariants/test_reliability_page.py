@@ -10,6 +10,7 @@ from caltest._base.saving import FileStamp
 from validation import faults, fuzz
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0, 20, 40])
 def test_the_first_calls_end_well(start):
     fallen = [(n, fuzz.checked(n)[2]) for n in range(start, start + 20)]

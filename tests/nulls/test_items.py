@@ -112,6 +112,7 @@ def test_other_clusters_and_other_predictions_keep_their_own_draws():
     assert votes_of(replace(data, probs=probs)) is None
 
 
+@pytest.mark.slow
 def test_shares_that_vary_around_calibrated_predictions_are_not_called_miscalibrated():
     # Districts of 100 voters: of eight such files shared labels rejected all
     data = shares(np.random.default_rng(4001), 200, 100, 60.0)

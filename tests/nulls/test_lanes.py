@@ -203,6 +203,7 @@ def test_without_a_folder_for_compiled_code_kernels_run_and_say_so_once(monkeypa
     assert capsys.readouterr().err.count("set NUMBA_CACHE_DIR") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("design", [*DESIGNS, "follow-up"])
 def test_answers_do_not_jump_where_sums_take_over_from_rows(design, monkeypatch):

@@ -103,6 +103,7 @@ def two_models(n, seed=1, slope=1.5):
     return right, steep, (rng.random(n) < right).astype(int)
 
 
+@pytest.mark.slow
 def test_a_gate_passes_fails_and_cannot_tell_with_the_rows_that_could():
     right, steep, y = two_models(5000)
     limits = {"tolerance": 0.05, "margin": 0.01, "rng": 1}

@@ -20,6 +20,7 @@ def test_parts_of_a_question_are_adjusted_for_all_questions():
     assert judged[2].part(0.01) == 0.2
 
 
+@pytest.mark.slow
 def test_the_row_of_subgroups_their_table_and_the_sentence_give_one_answer():
     doubtful = 0
     for seed in range(30):

@@ -51,7 +51,9 @@ def followed(shift, n=3000):
     return ct.Predictions.of(p, ct.Followup(np.minimum(died, left), died <= left, 1.0))
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.02, 0.05, 0.12])
+@pytest.mark.parametrize(
+    "shift", [0.0, 0.05, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.02, 0.12))]
+)
 @pytest.mark.parametrize("draw", [two_classes, clustered, weighted, four_classes, followed])
 def test_gate_audit_and_report_give_one_verdict_by_one_interval(draw, shift):
     data = draw(shift)

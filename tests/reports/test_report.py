@@ -261,6 +261,7 @@ def test_html_needs_nothing_else_and_ids_are_unique(page):
     assert set(re.findall(r"url\((?!#)", html)) == set()
 
 
+@pytest.mark.slow
 def test_the_same_seed_writes_the_same_page(page):
     assert ct.report(ct.examples.digits(), name="digits", **RUN).to_html() == page.to_html()
 

@@ -88,6 +88,7 @@ def test_scaled_law():
     assert (none.mean(), none.std(), none.sf(0.0), none.sf(0.1)) == (0.0, 0.0, 1.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
 def test_limit_of_random_walks(which):
     p = np.random.default_rng(8).random(20_000)

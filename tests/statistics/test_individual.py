@@ -215,6 +215,7 @@ def scattered(slope, items, votes, k, spread, seed):
     return ct.Predictions.of_votes(probs, counts)
 
 
+@pytest.mark.slow
 def test_plan_of_votes_counts_items():
     votes = scattered(1.0, 100, 5, 2, 5.0, seed=0)
     plan = ct.plan(votes, None, ct.IndividualError(), n_datasets=100, rng=1)

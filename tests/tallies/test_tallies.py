@@ -120,6 +120,7 @@ def test_a_sample_is_uniform_and_says_its_size():
     assert weighted.rows.weights.min() > 0.0
 
 
+@pytest.mark.slow
 def test_two_models_on_the_same_rows_are_compared_by_the_sample():
     probs, labels, other = many_rows()
     a, b = ct.Tallies.of(probs, labels), ct.Tallies.of(other, labels)
