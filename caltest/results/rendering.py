@@ -267,7 +267,7 @@ def cell(name: str, value: object, spread: float = nan) -> str:
     Examples
     --------
     >>> cell("pvalue", 1e-5), cell("low", float("nan")), cell("slope_interval", (0.9, 1.25))
-    ('1.0e-05', '–', '0.900 to 1.250')
+    ('< 0.001', '–', '0.900 to 1.250')
     """
     if name.endswith("interval") and isinstance(value, tuple):
         return format_range(*value)
