@@ -166,7 +166,7 @@ def plan(
 def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ...]]:
     """Return (answer, notes): the sample size, scaled by the design effect for clusters.
 
-    ``by_formula`` replaces the simulation by a closed formula.
+    ``task`` is the planning problem; ``by_formula`` replaces the simulation by a closed formula.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
@@ -187,7 +187,7 @@ def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ..
 
 
 def _items_words(population: Population, n: int) -> str:
-    """Return a note that says how many items have ``n`` votes."""
+    """Return a note that says how many items of the ``population`` have ``n`` votes."""
     assert population.data is not None
     assert population.data.items is not None
     votes = population.data.n / np.unique(population.data.items).size
@@ -215,7 +215,10 @@ def _purpose(statistic: object, width: object, tolerance: object, against: objec
 def _looked_through(
     statistic: Any, lens: LensLike | None, data: Predictions
 ) -> tuple[Any, Lens, str]:
-    """Return (statistic, lens, name): what is planned, the lens to use, and the printed name."""
+    """Return (statistic, lens, name): the statistic as planned, its lens, and its printed name.
+
+    ``lens`` None gives the default lens for ``data``; a monitor gets the lens as its own.
+    """
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
         return statistic, as_lens(lens_for(statistic, lens, data), data), named
@@ -272,9 +275,9 @@ def by_power(
 ) -> SearchAnswer:
     """Return the sample size at which ``trial`` succeeds with probability ``power``.
 
-    n is doubled or halved until both sides are known. Further data sets are then simulated at the
-    answer of a probit regression of successes on √n. ``trial(rng, n)`` simulates one data set;
-    ``first`` is the first n.
+    ``trial(rng, n)`` simulates one data set and says whether it succeeds; ``n_datasets`` are
+    simulated. n begins at ``first``, and is doubled or halved until both sides are known. Further
+    data sets are then simulated at the answer of a probit regression of successes on √n.
     """
     tried: dict[int, list[int]] = {}
 
@@ -489,9 +492,9 @@ class Task:
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
-        """Return the arguments of the verb for n random rows.
+        """Draw n rows; return the arguments of the verb.
 
-        Data, labels, statistic and options.
+        They are data, labels (None, as the data have them), statistic and options.
         """
         data, _ = self.population.draw(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
@@ -813,10 +816,7 @@ class Population:
 
     @property
     def nothing_wrong(self) -> bool:
-        """True if the assumed true probabilities equal the predictions.
-
-        No test can find anything.
-        """
+        """True if assumed true probabilities equal the predictions: no test can reject."""
         probs, truth = self.probs(np.random.default_rng(0), 256)
         return truth.shape == probs.shape and bool((np.abs(truth - probs) <= 1e-12).all())
 
@@ -896,7 +896,10 @@ class Population:
         return np.concatenate(parts)[:n], numbers[:n]
 
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return predictions and true probabilities of the event of a lens, (m,) each."""
+        """Return predictions and true probabilities of the event of a lens, (m,) each.
+
+        They are m rows drawn from the population.
+        """
         shares = (np.arange(MANY_ROWS) + 0.5) / MANY_ROWS
         if isinstance(self.like, LogisticNormal):
             from scipy.special import ndtri
@@ -957,7 +960,7 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
 def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
     """Return (truth, description): a recalibration fitted to the labels as the assumed truth.
 
-    StatisticError for too few rows.
+    ``n`` is the number of rows that ``data`` stand for. StatisticError if they are too few.
     """
     each = np.bincount(data.labels, data.weights, data.n_classes)
     if n < LEAST_LEARNT or (data.n_classes == 2 and each.min() < LEAST_RARE):

@@ -94,7 +94,10 @@ def _top_or_event(task: str) -> Lens:
 
 
 def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1) -> EdgeBins:
-    """Return bins with exactly the edges of ``linspace``, as in other programs."""
+    """Return bins with exactly the edges of ``linspace(0, top, bins + 1)``, as in other programs.
+
+    ``closed`` is the side on which bins are closed, ``least`` the smallest number of bins allowed.
+    """
     whole("bins", bins, least, most=MOST_BINS)
     return EdgeBins(np.linspace(0.0, top, bins + 1)[1:-1], closed=closed)
 

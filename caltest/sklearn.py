@@ -153,7 +153,10 @@ class CalibrationTestDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Classifier, X: object, y: ArrayLike, **options: Any) -> Self:
-        """Draw the probabilities of a fitted classifier; options as for predictions."""
+        """Draw the probabilities of a fitted classifier for features ``X`` (n, d).
+
+        ``y`` (n,) are the observed classes. Options are as for :meth:`from_predictions`.
+        """
         probs = estimator.predict_proba(X)
         return cls.from_predictions(y, probs, labels=estimator.classes_, **options)
 
@@ -296,7 +299,10 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 def _numbered(classes: AnyArray, y: AnyArray) -> IntArray:
-    """Return the places of the labels among the classes."""
+    """Return the index of every label ``y`` (n,) among the classes, (n,).
+
+    InvalidPredictionsError names the first label that is none of them.
+    """
     order = np.argsort(classes, kind="stable")
     codes = order[np.minimum(np.searchsorted(classes[order], y), classes.size - 1)]
     for row in np.flatnonzero(classes[codes] != y)[:1]:
@@ -312,7 +318,10 @@ def _problem(
     pos_label: object = None, labels: ArrayLike | None = None, lens: LensLike | None = None,
     **options: Any,
 ) -> tuple[Predictions, dict[str, Any]]:  # fmt: skip
-    """Return predictions, and the options of a verb with the lens among them."""
+    """Return (predictions, options): the arguments of scikit-learn as a verb takes them.
+
+    Parameters are as in :func:`calibration_error`; the lens becomes one of the options.
+    """
     y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
     check_classification_targets(y)
     weights = None if sample_weight is None else as_ndarray(sample_weight, "sample_weight")

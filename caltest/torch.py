@@ -281,7 +281,12 @@ def _carried(totals: Tensor) -> Tensor:
 def _kept_rows(
     preds: object, target: object, ignored: int | None, from_logits: bool
 ) -> tuple[FloatArray, AnyArray]:
-    """Return predictions (n,) or (n, K) and labels (n,), without elements to ignore."""
+    """Return predictions (n,) or (n, K) and labels (n,), without elements to ignore.
+
+    ``preds`` and ``target`` are tensors as torchmetrics takes them, ``ignored`` is a label to leave
+    out, or None; with ``from_logits`` half precision is not repaired. InvalidPredictionsError for
+    shapes that do not fit.
+    """
     p, y = torch.as_tensor(preds), torch.as_tensor(target)
     p, y = p.detach().cpu(), y.detach().cpu()
     if not p.is_floating_point():

@@ -118,7 +118,10 @@ OF_MLFLOW = ("estimate", "noise_floor", "pvalue")
 
 
 def _metrics_of(result: Result, name: str) -> dict[str, float]:
-    """Return the numbers of a result, and of the rows and tests in it, by names of metrics."""
+    """Return the numbers of a result, and of the rows and tests in it, by names of metrics.
+
+    Names begin with ``name``.
+    """
     metrics: dict[str, float] = {}
 
     def collect(where: str, value: object) -> None:

@@ -67,10 +67,7 @@ def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def codes(values: ArrayLike) -> IntArray:
-    """Return the rank of every value among the sorted distinct values, integers from 0.
-
-    The shape is (n,).
-    """
+    """Return the rank of every value among the sorted distinct values, from 0, shape (n,)."""
     return np.unique(values, return_inverse=True)[1].ravel()  # NumPy 2.0 keeps the shape
 
 
@@ -252,9 +249,9 @@ class Foreign(Protocol):
 
 
 def can(values: object, what: str) -> TypeGuard[Foreign]:
-    """Return whether the *type* of values has an attribute.
+    """Return whether the type of a value has an attribute called ``what``.
 
-    Columns of pandas are attributes as well.
+    The type is asked and not the value, because columns of a pandas frame are attributes as well.
     """
     return hasattr(type(values), what)
 
@@ -288,9 +285,10 @@ def dtype_of(values: object) -> str:
 
 
 def opened(values: object, name: str) -> object:
-    """Return a table whose columns can be indexed by name.
+    """Return a table whose columns can be indexed by name; other values are returned unchanged.
 
-    Lazy frames and relations are collected.
+    Lazy frames and relations are collected. InvalidPredictionsError for Dask frames; ``name`` is
+    the argument in messages.
     """
     if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
         raise InvalidPredictionsError(
@@ -307,7 +305,11 @@ def opened(values: object, name: str) -> object:
 
 
 def as_ndarray(values: object, name: str) -> AnyArray:
-    """Return values as a NumPy array; refuse masked entries and values that are no array."""
+    """Return values as a NumPy array.
+
+    InvalidPredictionsError for masked entries and values that are no array; ``name`` is the
+    argument in messages.
+    """
     values = opened(values, name)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InvalidPredictionsError(
@@ -329,7 +331,7 @@ def as_ndarray(values: object, name: str) -> AnyArray:
 
 
 def as_column(values: object, name: str) -> AnyArray:
-    """Return a column as an array (n,), with None in masked cells.
+    """Return a column as an array (n,), with None in masked cells; ``name`` is for messages.
 
     A one-column table is its column.
     """

@@ -86,10 +86,7 @@ class Features:
     unnamed: bool = False
 
     def __getitem__(self, rows: IntArray | BoolArray) -> Features:
-        """Return the features of the selected rows.
-
-        ``rows`` are indices or booleans of shape (n,).
-        """
+        """Return the features of the selected rows, indices or booleans of shape (n,)."""
         columns = tuple(replace(c, values=c.values[rows]) for c in self.columns)
         return replace(self, columns=columns)
 
@@ -100,9 +97,9 @@ class Features:
 
 
 def identifies(column: Feature) -> bool:
-    """Return whether a column looks like an identifier.
+    """Return whether a column looks like an identifier, or a time of day.
 
-    Names or numbers of rows, times of day, and identifiers of small groups look so.
+    Identifiers are names or numbers of rows, or of small groups of rows.
     """
     values, n = column.values, column.values.size
     if column.dates:

@@ -247,7 +247,8 @@ def sealed(content: Mapping[str, object]) -> str:
 def unsealed(content: object, what: str) -> dict[str, Any]:
     """Return parsed JSON of :func:`sealed` without its checksum.
 
-    InvalidPredictionsError when it is no mapping, and when the checksum is another one.
+    InvalidPredictionsError when it is no mapping, and when the checksum is another one; ``what``
+    begins the message.
     """
     if not isinstance(content, dict):
         raise InvalidPredictionsError(f"{what}: it is a {type(content).__name__}, not a mapping")

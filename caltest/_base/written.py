@@ -117,7 +117,7 @@ def refuse_form(values: object, name: str) -> None:
     """Raise InvalidPredictionsError for a value that is no array, and say how to get one from it.
 
     Examples are a path, which has to be read first, and a splitter passed as ``folds``. Arrays
-    pass.
+    pass. ``name`` is the argument in messages.
     """
     form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):

@@ -281,7 +281,10 @@ def _against(rows: Rows, area: float, z: float) -> Question:
 
 
 def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
-    """Return the reading of numbers of 0.5 or more as confidences in a predicted class."""
+    """Return, in a tuple, the reading of p as the confidence in a predicted class.
+
+    ``probs`` is the user's expression for p. The tuple is empty where some p are below 0.5.
+    """
     p = rows.risks
     if p is None or rows.followed or rows.answers or p.min() < 0.5 - ROUNDED_OFF:
         return ()

@@ -80,10 +80,7 @@ class End:
 
     @property
     def name(self) -> str:
-        """Name of the value in messages.
-
-        With the name of its column where the value is a number.
-        """
+        """Name of the value in messages, with the name of its column where it is a number."""
         words = {*self.column.coded[1]} if self.column.coded is not None else set()
         if self.column.words is not None and not words <= FLAGS:
             return self.word
@@ -117,7 +114,10 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
 
 
 def values_of(columns: Iterable[Column]) -> Iterable[End]:
-    """Yield the values that occur in at least five rows, of columns with few values."""
+    """Yield the values of columns that may say how follow-up ended.
+
+    They occur in at least five rows, in columns with few values.
+    """
     for column in columns:
         if column.coded is None or not 1 <= column.n_values <= MOST_ENDS:
             continue
@@ -136,7 +136,12 @@ def true_of(column: Column, word: str) -> str:
 
 
 def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_at: int) -> bool:
-    """Return whether rows with a value never have the event and have shorter follow-up."""
+    """Return whether rows with a value never have the event and have shorter follow-up.
+
+    ``value`` (n,) marks the rows with the value, ``event`` (n,) the rows with the event, and
+    ``time`` (n,) is how long rows were followed. Chance has to be unlikely after ``looked_at``
+    values.
+    """
     if (value & event).any():
         return False
     rest = ~event & ~value
@@ -152,7 +157,7 @@ def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_a
 
 
 def _of_others(rows: Rows, found: Sequence[End]) -> Question:
-    """Return the question whether values are competing events."""
+    """Return the question whether the values ``found`` are competing events."""
     readings = [
         Reading({"competing": end.sql}, f"{end.name} is a competing event") for end in found
     ]
@@ -171,7 +176,11 @@ def _of_others(rows: Rows, found: Sequence[End]) -> Question:
 
 
 def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Question | None:
-    """Ask, or doubt, whether the values of one column are kinds of the event, such as causes."""
+    """Ask, or doubt, whether the values of one column are kinds of the event, such as causes.
+
+    ``event`` (n,) marks the rows with the event, and ``ends`` are values of columns. None if no
+    column divides the events.
+    """
     share = float(event.mean())
     kinds: dict[str, list[End]] = {}
     for end in ends:

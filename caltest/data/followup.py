@@ -456,6 +456,7 @@ def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
     """Return booleans (n,) from booleans or 0 and 1.
 
     Codes and words are refused, and the message suggests an expression that makes booleans of them.
+    ``name`` is the argument ("event" or "competing"), ``time`` (n,) are the times.
     """
     cells = as_array(values, name)
     if cells.shape != time.shape:

@@ -118,7 +118,10 @@ def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None
 
 
 def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
-    """Return labels 0 … K−1, shape (n,), from numbers, names or one-hot rows."""
+    """Return labels 0 … K−1, shape (n,), from numbers, names or one-hot rows.
+
+    ``classes`` lists the K labels in the order of the columns; without it labels are 0 … K−1.
+    """
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
     counted = classes is not None and list(classes) == list(range(n_classes))
@@ -232,9 +235,9 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
 
 
 def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
-    """Return (labels, names).
+    """Return (labels, names): 1 where a label is ``pos_label``, else 0, (n,), and both names.
 
-    1 where a label is ``pos_label``, else 0, shape (n,), and both names.
+    The first name is that of the other label.
     """
     text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
     counts = Counter(text)
@@ -474,14 +477,20 @@ def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
 
 
 def items_alike(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> bool:
-    """Say whether rows of every item have the same predictions and weights, to 1e-9."""
+    """Return whether rows of every item have the same predictions and weights, to 1e-9.
+
+    ``probs`` (n, K), ``weights`` (n,) or None, and ``items`` (n,), the item of each row.
+    """
     return all(wrong.size == 0 for _, wrong in _unequal(probs, weights, items))
 
 
 def _unequal(
     probs: FloatArray, weights: FloatArray | None, items: IntArray
 ) -> Iterator[tuple[str, IntArray]]:
-    """Yield the name of each column and the rows that differ from the first of their item."""
+    """Yield ("predictions" or "weights", rows that differ from the first of their item).
+
+    ``probs`` is (n, K), ``weights`` (n,) or None, and ``items`` (n,) is the item of each row.
+    """
     of_row, first = numbered(items)
     for what, column in (("predictions", probs), ("weights", weights)):
         if column is not None:
@@ -490,7 +499,10 @@ def _unequal(
 
 
 def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
-    """Raise InvalidPredictionsError if rows of one item differ in prediction or weight."""
+    """Raise InvalidPredictionsError if rows of one item differ in prediction or weight.
+
+    ``items`` (n,) is the item of each row.
+    """
     for what, wrong in _unequal(probs, weights, items):
         if wrong.size:
             of_row, first = numbered(items)
@@ -515,9 +527,9 @@ def rows_of_votes(
 ) -> tuple[IntArray, IntArray]:
     """Return the item and the label of every vote, (Σ m,) each.
 
-    ``counts`` are whole numbers, or shares where the number of votes of each item is given;
-    ``shares`` is the end of the message about shares without one, and ``readings`` are what can be
-    done.
+    ``counts`` (n, K) are numbers of votes of n items, or shares where ``n_votes`` gives the number
+    of votes of each item. ``shares`` is the end of the message about shares without one, and
+    ``readings`` are the ways out that it suggests.
     """
     table = np.asarray(as_array(counts, "counts"))
     if table.ndim != 2 or len(table) != n or table.shape[1] < 2:

@@ -130,10 +130,7 @@ class TopK(Lens):
         return partial(_rank_of, self._ranked(data))
 
     def _ranked(self, data: Predictions) -> IntArray:
-        """Return the classes of the k largest predictions of every row, in that order.
-
-        The shape is (n, k).
-        """
+        """Return the classes of the k largest predictions of every row, largest first, (n, k)."""
         ranked = np.empty((data.n, self.k), dtype=np.int64)
         remaining = data.probs if self.k == 1 else data.probs.copy()
         for rank in range(self.k):
@@ -350,10 +347,7 @@ def _class(c: object) -> int | str:
 
 @dataclass(frozen=True, repr=False)
 class FunctionLens(Lens):
-    """Lens made of a user's function.
-
-    Its result is checked and takes over the design of the rows.
-    """
+    """Lens made of a user's function, whose result is checked and gets the design of the rows."""
 
     function: Callable[[Predictions], Predictions]
 

@@ -31,7 +31,10 @@ OF_SINGLES = 1e-6
 
 
 def listed_rows(marks: BoolArray) -> str:
-    """Return the names of the marked rows as text, the first six of many."""
+    """Return the names of the marked rows as text, the first six of many.
+
+    ``marks`` (n,) are booleans.
+    """
     places = np.flatnonzero(marks)
     names = [nth(place).removeprefix("row ") for place in places[:6].tolist()]
     return f"row{'s' * (places.size > 1)} {first_of(names)}"
@@ -204,7 +207,7 @@ def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
 
 
 def on_a_scale(values: AnyArray) -> bool:
-    """Return whether numbers are integers from 0 or 1 to at most 10, such as scores."""
+    """Return whether values look like scores: whole numbers ≥ 0 with a largest of 3 to 10."""
     within = values.size > 0 and values.min() >= 0.0 and 2.0 < values.max() <= LARGEST_SCALE
     return bool(within and (values % 1 == 0.0).all())
 

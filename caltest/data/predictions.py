@@ -955,9 +955,10 @@ def refuse_unlike(
     names: tuple[str, str], a: Predictions, b: Predictions, remedy: str = "",
     own_labels: bool = False,
 ) -> None:  # fmt: skip
-    """Refuse two models' predictions of different rows.
+    """Raise InvalidPredictionsError if two models' predictions are not of the same rows.
 
-    ``remedy`` is for rows that are to differ; with ``own_labels`` outcomes may.
+    ``names`` are the models' names in messages, and ``remedy`` is advice for rows that are meant to
+    differ. With ``own_labels`` outcomes may differ.
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)

@@ -258,7 +258,11 @@ def constant_gain(p: FloatArray, y: AnyArray, weights: FloatArray | None = None)
 
 
 def mean_weight(weights: FloatArray) -> float:
-    """Return Σ w² / Σ w, by which weighted sums of logarithms are divided (Kish)."""
+    """Return Σ w² / Σ w, the mean weight of weighted observations (Kish).
+
+    Log-likelihoods with these weights are divided by it, so that they count independent
+    observations.
+    """
     return float(weights @ weights / weights.sum())
 
 
@@ -267,8 +271,9 @@ def order_of_events(
 ) -> tuple[float, float]:
     """Return (area, z): the area under the ROC curve of p, and its distance from 0.5 in sd.
 
-    The standard deviation is under no association, corrected for ties as in the test of Wilcoxon,
-    Mann and Whitney; with weights it comes from the weighted scores.
+    ``p``, ``y`` and ``weights`` have shape (n,). The standard deviation is under no association,
+    corrected for ties as in the test of Wilcoxon, Mann and Whitney; with weights it comes from the
+    weighted scores.
     """
     w = np.ones(len(p)) if weights is None else weights
     p, y, w = p[w > 0], y[w > 0] == 1, w[w > 0]
@@ -294,8 +299,8 @@ def order_of_events(
 def hazard_order(p: FloatArray, time: FloatArray, event: BoolArray) -> float:
     """Return z of Cox's score test of the ranks of p: positive if rows of high p have events early.
 
-    Rows with equal times are at risk together. Cox, Journal of the Royal Statistical Society B 34,
-    1972.
+    ``p``, ``time`` and ``event`` have shape (n,). Rows with equal times are at risk together. Cox,
+    Journal of the Royal Statistical Society B 34, 1972.
     """
     last_first = np.argsort(-time, kind="stable")
     t, e, x = time[last_first], event[last_first], rankdata(p)[last_first] / len(p)
@@ -307,11 +312,10 @@ def hazard_order(p: FloatArray, time: FloatArray, event: BoolArray) -> float:
 
 
 def design_effect(part: FloatArray, groups: Iterable[IntArray]) -> float:
-    """Return the largest design effect of dependent rows.
+    """Return the largest design effect of dependent rows, at least 1.
 
-    Σ_g (Σ_{i in g} x_i)² / Σ x_i², at least 1.
-
-    ``part`` (n,) are the x; ``groups`` yields codes (n,) of possible clusters, −1 for rows in none.
+    It is Σ_g (Σ_{i in g} x_i)² / Σ x_i² for clusters g. ``part`` (n,) are the x; ``groups`` yields
+    codes (n,) of possible clusters, −1 for rows in none.
     """
     apart, largest = float(part @ part), 1.0
     for rows in groups if apart > 0.0 else ():

@@ -65,10 +65,7 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards on labelled rows.
-
-    Questions that stop the verb come first.
-    """
+    """Return the questions of all guards on labelled rows; those that stop the verb come first."""
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
 
@@ -119,7 +116,7 @@ def train_rows(rows: Rows) -> Question | None:
 def split_parts(words: Iterable[str]) -> dict[str, str]:
     """Return the part of a data set ("train", "test", …) that each word names.
 
-    {} if one names none.
+    The mapping is empty if some word names none.
     """
     parts = dict[str, str]()
     for word in words:
@@ -130,9 +127,9 @@ def split_parts(words: Iterable[str]) -> dict[str, str]:
 
 
 def _part_of(name: str) -> str | None:
-    """Return the part of a data set that a name denotes, ignoring endings such as ``_set``.
+    """Return the part of a data set that a name denotes, such as "train", or None.
 
-    Or None.
+    Endings such as ``_set`` are ignored.
     """
     found = next((part for part, names in PARTS.items() if name in names), None)
     shorter = OF_PARTS.sub("", name)
@@ -213,9 +210,7 @@ def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
 def _told_apart(
     a: Column, others: list[Column], least: int, by: AnyArray | None
 ) -> tuple[Column, ...]:
-    """Return one or two columns that distinguish the rows within each value of ``a``.
-
-    () if none do.
+    """Return one or two columns that distinguish the rows within each value of ``a``, or ().
 
     ``others`` are candidate columns with at least ``least`` values (pairs: together); ``by`` (n,)
     is the subgroup of each row, within which values are compared.
@@ -335,7 +330,11 @@ def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
 
 
 def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
-    """Return whether all rows of a case have the same label, in more cases than by chance."""
+    """Return whether all rows of a case have the same label, in more cases than by chance.
+
+    ``cases`` (n,) is the case of each row; chance has to be unlikely after ``looked_at``
+    comparisons.
+    """
     y, size = rows.labels, np.bincount(cases)
     first = np.zeros(len(size), dtype=y.dtype)
     first[cases] = y
