@@ -14,7 +14,7 @@ import numpy as np
 import caltest as ct
 from benchmarks.measure import confident, seconds
 from caltest.nulls import Batches, LabelScheme, RowScheme, simulate, simulate_by
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 B = 1000
 

@@ -23,7 +23,7 @@ import caltest as ct
 from benchmarks.measure import confident, seconds
 from caltest.data.binning import as_binning
 from caltest.statistics.binned import ClasswiseECE
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 B = 1000
 #: A replicate, by NumPy and by hand.

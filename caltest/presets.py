@@ -43,10 +43,9 @@ from caltest.statistics import (
     RowProblem,
     Statistic,  # fmt: skip
 )
-from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared
+from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared, rows_of
 from caltest.statistics.regression import ScaledGaps
 from caltest.statistics.smooth import RelplotSmoothECE
-from caltest.statistics.statistic import rows_of
 
 ClassificationTask = Literal["multiclass", "binary"]
 Reduction = Literal["expected", "maximum"]

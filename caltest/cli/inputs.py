@@ -102,7 +102,7 @@ def _scanned(
     options: dict[str, Any], files: Any, *columns: Any, **arguments: Any
 ) -> ct.Tally | ct.Tallies:
     if options.get("statistic") is not None:
-        from caltest.statistics.statistic import prepare
+        from caltest.statistics.prepared import prepare
         from caltest.tallies import problem_of_tally
 
         # What no tally can say is refused before hours of reading.

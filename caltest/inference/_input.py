@@ -42,9 +42,15 @@ from caltest.read.arguments import (
 )
 from caltest.results.base import ASSOCIATED, FollowupSummary, Result
 from caltest.statistics import Problem, RowProblem
-from caltest.statistics.prepared import Prepared, SumStatistic
+from caltest.statistics.prepared import (
+    Prepared,
+    Statistic,
+    StatisticLike,
+    SumStatistic,
+    prepare,
+    refuse_merged,
+)
 from caltest.statistics.rows import row_problem
-from caltest.statistics.statistic import Statistic, StatisticLike, prepare, refuse_merged
 from caltest.tallies import AnyTally, RowsOrTally, Tally, problem_of_tally
 
 T = TypeVar("T")

@@ -41,10 +41,15 @@ from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, counter_kernel, kerne
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
 from caltest.statistics import ECE, CoxLR, CoxScore, EValue, Statistic
-from caltest.statistics.prepared import LabelStatistic, Prepared, SumStatistic
+from caltest.statistics.prepared import (
+    LabelStatistic,
+    Prepared,
+    StatisticLike,
+    SumStatistic,
+    prepare,
+)
 from caltest.statistics.problem import Problem
 from caltest.statistics.rows import RowProblem
-from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import RowsOrTally
 
 

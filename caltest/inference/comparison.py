@@ -65,7 +65,7 @@ from caltest.results import (
 from caltest.results.hypotheses import ScoreDifference
 from caltest.statistics import BrierScore, Cells, DebiasedL2, LogScore, RowProblem
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.statistic import StatisticLike, prepare
+from caltest.statistics.prepared import StatisticLike, prepare
 from caltest.tallies import AnyTally, RowsOrTally
 
 #: What to say of other rows.

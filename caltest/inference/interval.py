@@ -42,9 +42,8 @@ from caltest.results import ConfidenceIntervalResult, EquivalenceTestResult
 from caltest.results.base import go_on
 from caltest.statistics import ECE, RMSCE, Cells, DebiasedL1, DebiasedL2, Estimand, MeanDifference
 from caltest.statistics.binned import BinnedError
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, StatisticLike, prepare
 from caltest.statistics.rows import FollowupProblem, RowProblem, row_problem
-from caltest.statistics.statistic import StatisticLike, prepare
 from caltest.tallies import RowsOrTally
 
 IntervalMethod = Literal["auto", "inversion", "bootstrap"]

@@ -60,7 +60,7 @@ from caltest.results import (
 )
 from caltest.results.base import go_on
 from caltest.statistics import MulticlassCox, Outcomes, Problem, RowProblem, WorstClass
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, StatisticLike
 from caltest.statistics.regression import (
     COMPONENT_DIRECTIONS,
     PROBABILITY_CLIP,
@@ -70,7 +70,6 @@ from caltest.statistics.regression import (
     score_covariance,
     whitening,
 )
-from caltest.statistics.statistic import StatisticLike
 from caltest.tallies import AnyTally, RowsOrTally, problem_of_tally
 
 #: Functions from the outcomes that are drawn to those that each pair sees.

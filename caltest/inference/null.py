@@ -46,8 +46,7 @@ from caltest.nulls.laws import (
 from caltest.results import CalibrationTestResult, ClusterSummary, HorizonSummary, ending
 from caltest.results.hypotheses import NullDistribution
 from caltest.statistics import Prepared, RowProblem, StatisticLike
-from caltest.statistics.prepared import CellStatistic
-from caltest.statistics.statistic import Statistic, prepare
+from caltest.statistics.prepared import CellStatistic, Statistic, prepare
 
 #: Rows per occupied cell below which consistency resampling is not to be trusted.
 MIN_ROWS_PER_CELL = 20

@@ -40,8 +40,8 @@ from caltest.nulls.laws import clopper_pearson
 from caltest.results import CalibrationTestResult, ReliabilityCurve, ReliabilityDifference, ending
 from caltest.results.figures import CONFIDENCE_BARS, SPREAD_EDGES
 from caltest.statistics import ECE, Cells, Outcomes, Problem, StatisticLike
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.rows import RowProblem
-from caltest.statistics.statistic import problem_of
 from caltest.tallies import MicroCells
 
 BandScheme = Literal["consistency", "confidence", "clopper-pearson", "wilson"] | Scheme | None

@@ -40,9 +40,8 @@ from caltest.statistics import (
     ScaledBrierScore,
     Statistic,
 )
-from caltest.statistics.prepared import Prepared
+from caltest.statistics.prepared import Prepared, prepare
 from caltest.statistics.smooth import SmoothGaps
-from caltest.statistics.statistic import prepare
 
 #: What parts, profiles and measures are called and mean.
 WORDING: dict[str, Any] = tomllib.loads(

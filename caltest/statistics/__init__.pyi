@@ -26,7 +26,10 @@ from .prepared import CellStatistic as CellStatistic
 from .prepared import LabelStatistic as LabelStatistic
 from .prepared import Prepared as Prepared
 from .prepared import ResidualStatistic as ResidualStatistic
+from .prepared import Statistic as Statistic
+from .prepared import StatisticLike as StatisticLike
 from .prepared import SumStatistic as SumStatistic
+from .prepared import prepare as prepare
 from .problem import MAX_MASS as MAX_MASS
 from .problem import Cells as Cells
 from .problem import Estimand as Estimand
@@ -61,9 +64,6 @@ from .smooth import ECI as ECI
 from .smooth import ICI as ICI
 from .smooth import Emax as Emax
 from .smooth import SmoothECE as SmoothECE
-from .statistic import Statistic as Statistic
-from .statistic import StatisticLike as StatisticLike
-from .statistic import prepare as prepare
 from .tiles import GaussianKernel as GaussianKernel
 from .tiles import LaplaceKernel as LaplaceKernel
 from .tiles import TVKernel as TVKernel

@@ -24,10 +24,16 @@ from caltest.data.distances import DISTANCES_BY_NAME, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
 from caltest.nulls.lanes import kernel, lane_kernel
-from caltest.statistics.prepared import CellStatistic, Prepared, Reader, SumStatistic
+from caltest.statistics.prepared import (
+    CellStatistic,
+    Prepared,
+    Reader,
+    Statistic,
+    SumStatistic,
+    rows_of,
+)
 from caltest.statistics.problem import Cells, Estimand, Problem, ResidualSums, Squares
 from caltest.statistics.rows import Flips, RowProblem
-from caltest.statistics.statistic import Statistic, rows_of
 
 
 @dataclass(frozen=True, eq=False)

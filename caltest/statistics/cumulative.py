@@ -19,9 +19,16 @@ from caltest.data.utilities import UtilityLike, UtilityTable
 from caltest.errors import StatisticError
 from caltest.nulls.lanes import kernel, lane_kernel
 from caltest.nulls.laws import BrownianNull, Extent
-from caltest.statistics.prepared import Prepared, Reader, ResidualStatistic, SumStatistic
+from caltest.statistics.prepared import (
+    Prepared,
+    Reader,
+    ResidualStatistic,
+    Statistic,
+    SumStatistic,
+    coarseness,
+    rows_of,
+)
 from caltest.statistics.problem import Cells, Problem, ResidualSums
-from caltest.statistics.statistic import Statistic, coarseness, rows_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,9 @@ from caltest._base.arrays import AnyArray, by_value, one_of
 from caltest.nulls.lanes import kernel, lane_kernel
 from caltest.read.arguments import read_arguments
 from caltest.results.estimates import IsotonicFit
-from caltest.statistics.prepared import LabelStatistic
+from caltest.statistics.prepared import LabelStatistic, Statistic, rows_of
 from caltest.statistics.problem import Cells, Problem
 from caltest.statistics.rows import RowProblem
-from caltest.statistics.statistic import Statistic, rows_of
 
 Score = Literal["brier", "log"]
 

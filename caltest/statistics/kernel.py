@@ -19,10 +19,16 @@ from caltest.errors import StatisticError
 from caltest.nulls import CHUNK, LABELS_AT_ONCE, Batches, LabelScheme, Scheme, Shortcut
 from caltest.nulls.lanes import kernel, lane_kernel
 from caltest.nulls.laws import AsymptoticNull, SimulatedNull, normal
-from caltest.statistics.prepared import Prepared, Reader, SumStatistic
+from caltest.statistics.prepared import (
+    Prepared,
+    Reader,
+    Statistic,
+    SumStatistic,
+    coarseness,
+    rows_of,
+)
 from caltest.statistics.problem import Cells, Problem, ResidualSums, Squares
 from caltest.statistics.rows import Flips
-from caltest.statistics.statistic import Statistic, coarseness, rows_of
 from caltest.statistics.tiles import (
     LANES_OF_PAIRS,
     DistanceKernel,

@@ -1,7 +1,8 @@
-"""Prepared statistics: a statistic with fixed predictions, a function of the outcomes.
+"""Statistics, and what they become when the predictions are fixed: a function of the outcomes.
 
-``statistic.prepare(problem)`` fixes the predictions and returns a :class:`Prepared`. A subclass of
-one of four kinds implements one method, and the rest follows:
+A :class:`Statistic` is a value. Its ``prepare(problem)`` fixes the predictions and returns a
+:class:`Prepared`; :func:`prepare` does so for plain functions as well. A subclass of one of four
+kinds implements one method, and the rest follows:
 
 * :class:`CellStatistic`, ``terms``: a sum, or the largest, of a term of every cell. Rows, weights,
   clusters, tallies, random signs, and the exact law of two classes.
@@ -10,227 +11,72 @@ one of four kinds implements one method, and the rest follows:
   more slowly.
 * :class:`LabelStatistic`, ``batch``: any function of label vectors. Rows only.
 
-:class:`Redraws` and :class:`Reader` read statistics from lanes of many replicates.
+:class:`Reader` reads a statistic from lanes of many replicates.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, Unpack
 
 import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import AnyArray
-from caltest.errors import StatisticError
-from caltest.nulls import CHUNK, RowScheme, Scheme, Shortcut
+from caltest._base.written import Written, name_of
+from caltest.data import Facts, Predictions
+from caltest.errors import Reading, StatisticError, UnsupportedFactError
+from caltest.nulls import CHUNK, REPLICATES_A_STREAM, RowScheme, Scheme, Shortcut
 from caltest.nulls.draws import LADDER_CLASSES
-from caltest.nulls.lanes import Lanes, Seed, lane_kernel
+from caltest.nulls.lanes import lane_kernel
+from caltest.read.arguments import read_arguments
 from caltest.results.hypotheses import NullDistribution
 from caltest.statistics.problem import ABSENT, Cells, Estimand, Problem, ResidualSums, Squares
+from caltest.statistics.rows import Drawn, FollowupProblem, RowProblem, row_problem
+
+#: What verbs accept: a statistic, or a function of an induced problem.
+StatisticLike = Callable[..., float]
+
+
+class Statistic(ABC, Written):
+    """Base class of calibration statistics, such as :class:`ECE`.
+
+    Call an instance with probabilities and labels to get its value, a float; large values are
+    evidence against calibration. A subclass implements :meth:`prepare`, which fixes the
+    predictions.
+    """
+
+    #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
+    of_known_rows: ClassVar[bool] = False
+    #: Whether it is about all classes: two classes that a lens made of more are refused.
+    of_whole_vector: ClassVar[bool] = False
+    #: Whether it is of items with several outcomes, independent of each other given the prediction.
+    of_items: ClassVar[bool] = False
+
+    def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
+        """Return the value; arguments and errors are as in :meth:`Predictions.of`.
+
+        For two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
+        """
+        # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
+        facts.setdefault("rounded", False)  # the value of all rows
+        data = read_arguments(probs, labels, **facts).in_ratios()
+        return prepare(self, RowProblem.of(data)).observed
+
+    @abstractmethod
+    def prepare(self, problem: Problem) -> Prepared:
+        """Return the statistic with fixed predictions, a function of the outcomes.
+
+        ``problem`` holds the predictions.
+        """
+
 
 # ------------------------------------------------------------------------------
-# Readers of statistics from lanes: many replicates side by side, for two classes.
-#
-# :class:`Redraws` is the shortcut that the engine runs; a :class:`Reader` sums a statistic's cells
-# from blocks of lanes in one pass. Other statistics bring a :class:`BlockReader` of their own.
-
-
-#: Numbers that the sums of a block of replicates may take, so that they stay in a near cache, and
-#: the fewest replicates of a block.
-NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
-
-
-class BlockReader(Protocol):
-    """Protocol: reads a statistic from blocks (n, B) of outcomes with rows in a fixed order."""
-
-    @property
-    def at_once(self) -> int:
-        """Replicates in a block that it can read with its sums in a near cache."""
-
-    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
-
-
-@dataclass(frozen=True, eq=False)
-class Redraws:
-    """Resampler of several statistics: outcomes are drawn once and read by every statistic.
-
-    Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
-    others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
-    (generators of many replicates side by side) with the readers of their blocks, and the column of
-    each reader. Values are (B, S) where ``joint``.
-    """
-
-    groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]]
-    factor: float
-    joint: bool
-
-    @classmethod
-    def of(
-        cls, draw: Lanes, statistics: Sequence[Prepared], factor: float, joint: bool,
-        residuals: bool = False,
-    ) -> Redraws:  # fmt: skip
-        """Return the resampler of several statistics; rows are laid out in the order they are read.
-
-        ``draw`` generates outcomes and ``factor`` multiplies squared residuals, for clusters. With
-        ``joint`` replicates have a column for each statistic. With ``residuals`` the lanes hold W
-        (Y − p), as for censored outcomes, in place of events.
-        """
-        groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]] = []
-        shared: list[tuple[int, BlockReader]] = []
-        probs = statistics[0].problem.probs[:, 0]
-        by_prediction = np.argsort(probs, kind="stable") if len(statistics) > 1 else None
-        for column, statistic in enumerate(statistics):
-            cells = statistic.sum_cells or Cells.whole(statistic.problem)
-            if by_prediction is not None and (np.diff(cells.of_unit[by_prediction]) >= 0).all():
-                reader = statistic.lane_reader(cells, by_prediction, residuals)
-                shared.append((column, reader))
-            else:
-                reader = statistic.lane_reader(cells, cells.order, residuals)
-                groups.append((draw.laid(cells.order), [(column, reader)]))
-        if by_prediction is not None and shared:
-            groups.append((draw.laid(by_prediction), shared))
-        return cls(groups, factor, joint)
-
-    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
-
-        A replicate depends on the seed and its number only, so that batches may be of any size.
-        """
-        values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
-        for draw, readers in self.groups:
-            at_once = min(reader.at_once for _, reader in readers)
-            for lane, block in draw.blocks(seed, first, count, at_once):
-                known = lane < count
-                for column, reader in readers:
-                    values[lane[known], column] = reader.values(block, self.factor)[known]
-        return values if self.joint else values[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """Reader that computes a statistic's residual sums from blocks of redrawn outcomes.
-
-    A block (n, B) holds B replicates with rows in a fixed order: events as 0 and 1 or, with
-    ``residuals``, W (Y − p). Cell b has the rows ``starts[b]:starts[b + 1]`` and ``expected[b]``
-    expected events. Sums of squares and scores start from ``base``, (T, L) or (T, 1), their value
-    if no row has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores
-    are ``steps`` times residuals.
-    """
-
-    statistic: SumStatistic = field(repr=False)
-    starts: IntArray = field(repr=False)
-    expected: FloatArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
-    steps: FloatArray = field(repr=False)
-    base: FloatArray = field(repr=False)
-    residuals: bool
-
-    @classmethod
-    def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
-        """Return the reader of a statistic for rows in an order in which cells are runs; O(n T).
-
-        ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
-        in place of events, for follow-up.
-        """
-        problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
-        weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
-        tables = statistic.tables if statistic.squares is None else problem.squares[None]
-        if residuals:
-            expected = np.zeros_like(expected)
-            tables = statistic.tables if statistic.squares is None else None
-        elif problem.weight is not None:
-            weights = np.ascontiguousarray(problem.weight[order])
-        if tables is None:
-            return cls(
-                statistic,
-                starts,
-                expected,
-                weights,
-                np.empty((0, problem.n)),
-                np.empty((0, 1)),
-                residuals,
-            )
-        # A label of probability 0 is never drawn, and may have an infinite score.
-        hit, miss = np.moveaxis(np.where(problem.probs > 0.0, tables, 0.0)[:, order], 2, 0)
-        by_cell = statistic.squares == "cells"
-        base = np.add.reduceat(miss, starts[:-1] if by_cell else [0], axis=1)
-        steps = np.ascontiguousarray(hit - miss)
-        return cls(statistic, starts, expected, weights, steps, base * (not residuals), residuals)
-
-    @property
-    def at_once(self) -> int:
-        """Replicates in a block, a power of 2, so that the blocks of a chunk have one size."""
-        numbers = (self.starts.size - 1) * (1 + (self.statistic.squares == "cells"))
-        return max(FEWEST_LANES, 1 << (NUMBERS_A_BLOCK // numbers).bit_length() >> 1)
-
-    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block with B sets of outcomes.
-
-        Residuals are multiplied by √factor.
-        """
-        return self.statistic.of_sums(self.sums(block).inflated(factor))
-
-    def sums(self, block: AnyArray) -> ResidualSums:
-        """Return residual sums of the cells, sums of squares and of scores for a block (n, B)."""
-        lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
-        # Counts of a cell, or what is added in their place
-        counts = not (self.residuals or self.weights.size)
-        mass: AnyArray = np.empty(lanes, dtype=np.int32 if counts else np.float64)
-        sums = np.empty((n_cells, 1, lanes))
-        squared = self.residuals and squares is not None
-        n_places = n_cells if squares == "cells" else 1  # of squares and scores
-        added = np.empty((1 if squared else len(self.steps), n_places, lanes))
-        add_up(
-            block, self.starts, self.expected, self.weights, self.steps, squared, mass, sums, added
-        )
-        if not squared:
-            added += self.base[:, :, None]
-        gaps = np.moveaxis(sums, 2, 0)
-        if squares is not None:
-            return ResidualSums(gaps, added[0].T)
-        return ResidualSums(gaps, linear=added[:, 0].T if len(added) else ABSENT)
-
-
-@lane_kernel
-def add_up(  # type: ignore[no-untyped-def]
-    block, starts, expected, weights, steps, squared, mass, sums_out, added_out
-):
-    # O(n T) per lane: a row is read once for all lanes, and lanes are vectors.
-    lanes, weighted, by_cell = block.shape[1], weights.size > 0, added_out.shape[1] > 1
-    added_out[:] = 0.0
-    for b in range(starts.size - 1):
-        place = b if by_cell else 0
-        for q in range(lanes):
-            mass[q] = 0
-        for i in range(starts[b], starts[b + 1]):
-            row = block[i]
-            if weighted:
-                w = weights[i]
-                for q in range(lanes):
-                    mass[q] += w * row[q]
-            else:
-                for q in range(lanes):
-                    mass[q] += row[q]
-            if squared:
-                added = added_out[0, place]
-                for q in range(lanes):
-                    added[q] += row[q] * row[q]
-            for t in range(steps.shape[0]):
-                step, added = steps[t, i], added_out[t, place]
-                for q in range(lanes):
-                    added[q] += step * row[q]
-        less = expected[b]
-        for q in range(lanes):
-            sums_out[b, 0, q] = mass[q] - less
-
-
-#: Numbers in an array of sums, and cells, that are looked at together.
-SUMS_AT_ONCE, CELLS_AT_ONCE = 2**17, 256
+# Statistics with fixed predictions.
 
 
 #: The names of limit laws.
@@ -359,6 +205,155 @@ class Prepared(ABC):
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return a fast resampler of rows for ``scheme``; None where the general one has to do."""
         return None
+
+
+# ------------------------------------------------------------------------------
+# Readers of statistics from lanes: many replicates side by side, for two classes.
+#
+# A :class:`Reader` sums a statistic's cells from blocks of lanes in one pass. Other statistics
+# bring a :class:`BlockReader` of their own.
+
+
+#: Numbers that the sums of a block of replicates may take, so that they stay in a near cache, and
+#: the fewest replicates of a block.
+NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
+
+
+class BlockReader(Protocol):
+    """Protocol: reads a statistic from blocks (n, B) of outcomes with rows in a fixed order."""
+
+    @property
+    def at_once(self) -> int:
+        """Replicates in a block that it can read with its sums in a near cache."""
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reader that computes a statistic's residual sums from blocks of redrawn outcomes.
+
+    A block (n, B) holds B replicates with rows in a fixed order: events as 0 and 1 or, with
+    ``residuals``, W (Y − p). Cell b has the rows ``starts[b]:starts[b + 1]`` and ``expected[b]``
+    expected events. Sums of squares and scores start from ``base``, (T, L) or (T, 1), their value
+    if no row has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores
+    are ``steps`` times residuals.
+    """
+
+    statistic: SumStatistic = field(repr=False)
+    starts: IntArray = field(repr=False)
+    expected: FloatArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    steps: FloatArray = field(repr=False)
+    base: FloatArray = field(repr=False)
+    residuals: bool
+
+    @classmethod
+    def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
+        """Return the reader of a statistic for rows in an order in which cells are runs; O(n T).
+
+        ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
+        in place of events, for follow-up.
+        """
+        problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
+        weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
+        tables = statistic.tables if statistic.squares is None else problem.squares[None]
+        if residuals:
+            expected = np.zeros_like(expected)
+            tables = statistic.tables if statistic.squares is None else None
+        elif problem.weight is not None:
+            weights = np.ascontiguousarray(problem.weight[order])
+        if tables is None:
+            return cls(
+                statistic,
+                starts,
+                expected,
+                weights,
+                np.empty((0, problem.n)),
+                np.empty((0, 1)),
+                residuals,
+            )
+        # A label of probability 0 is never drawn, and may have an infinite score.
+        hit, miss = np.moveaxis(np.where(problem.probs > 0.0, tables, 0.0)[:, order], 2, 0)
+        by_cell = statistic.squares == "cells"
+        base = np.add.reduceat(miss, starts[:-1] if by_cell else [0], axis=1)
+        steps = np.ascontiguousarray(hit - miss)
+        return cls(statistic, starts, expected, weights, steps, base * (not residuals), residuals)
+
+    @property
+    def at_once(self) -> int:
+        """Replicates in a block, a power of 2, so that the blocks of a chunk have one size."""
+        numbers = (self.starts.size - 1) * (1 + (self.statistic.squares == "cells"))
+        return max(FEWEST_LANES, 1 << (NUMBERS_A_BLOCK // numbers).bit_length() >> 1)
+
+    def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
+        """Return the values (B,) of a block with B sets of outcomes.
+
+        Residuals are multiplied by √factor.
+        """
+        return self.statistic.of_sums(self.sums(block).inflated(factor))
+
+    def sums(self, block: AnyArray) -> ResidualSums:
+        """Return residual sums of the cells, sums of squares and of scores for a block (n, B)."""
+        lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
+        # Counts of a cell, or what is added in their place
+        counts = not (self.residuals or self.weights.size)
+        mass: AnyArray = np.empty(lanes, dtype=np.int32 if counts else np.float64)
+        sums = np.empty((n_cells, 1, lanes))
+        squared = self.residuals and squares is not None
+        n_places = n_cells if squares == "cells" else 1  # of squares and scores
+        added = np.empty((1 if squared else len(self.steps), n_places, lanes))
+        add_up(
+            block, self.starts, self.expected, self.weights, self.steps, squared, mass, sums, added
+        )
+        if not squared:
+            added += self.base[:, :, None]
+        gaps = np.moveaxis(sums, 2, 0)
+        if squares is not None:
+            return ResidualSums(gaps, added[0].T)
+        return ResidualSums(gaps, linear=added[:, 0].T if len(added) else ABSENT)
+
+
+@lane_kernel
+def add_up(  # type: ignore[no-untyped-def]
+    block, starts, expected, weights, steps, squared, mass, sums_out, added_out
+):
+    # O(n T) per lane: a row is read once for all lanes, and lanes are vectors.
+    lanes, weighted, by_cell = block.shape[1], weights.size > 0, added_out.shape[1] > 1
+    added_out[:] = 0.0
+    for b in range(starts.size - 1):
+        place = b if by_cell else 0
+        for q in range(lanes):
+            mass[q] = 0
+        for i in range(starts[b], starts[b + 1]):
+            row = block[i]
+            if weighted:
+                w = weights[i]
+                for q in range(lanes):
+                    mass[q] += w * row[q]
+            else:
+                for q in range(lanes):
+                    mass[q] += row[q]
+            if squared:
+                added = added_out[0, place]
+                for q in range(lanes):
+                    added[q] += row[q] * row[q]
+            for t in range(steps.shape[0]):
+                step, added = steps[t, i], added_out[t, place]
+                for q in range(lanes):
+                    added[q] += step * row[q]
+        less = expected[b]
+        for q in range(lanes):
+            sums_out[b, 0, q] = mass[q] - less
+
+
+# ------------------------------------------------------------------------------
+# The four kinds of prepared statistics.
+
+
+#: Numbers in an array of sums, and cells, that are looked at together.
+SUMS_AT_ONCE, CELLS_AT_ONCE = 2**17, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,3 +546,125 @@ class LabelStatistic(Prepared):
             # Where it has a plain form, one vector needs no compiled code, which loads slowly.
             return np.array([self.of_labels(outcomes[0])])
         return self.batch(outcomes)
+
+
+# ------------------------------------------------------------------------------
+# Preparation: the one place that tells statistics from functions.
+
+
+def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
+    """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
+    problem = row_problem(source) if isinstance(source, Predictions) else source
+    if isinstance(statistic, Statistic):
+        if statistic.of_whole_vector and problem.n_classes == 2:
+            refuse_merged(statistic, getattr(problem.data, "merged", 0), problem.n_classes)
+        if statistic.of_known_rows and isinstance(problem, FollowupProblem):
+            return KnownRows(problem, statistic)
+        return statistic.prepare(problem)
+    if not callable(statistic) or isinstance(statistic, type):
+        raise StatisticError(
+            f"statistic must be a statistic such as ECE(15) or a function (probs, labels) -> "
+            f"float, not {statistic!r}"
+        )
+    # A function sees rows: a tally is refused here, and not within it.
+    rows_of(problem, statistic, weights=True)
+    try:
+        weighted = "weights" in inspect.signature(statistic).parameters
+    except ValueError:  # some builtins have no signature
+        weighted = False
+    if problem.weight is not None and not weighted:
+        raise StatisticError(
+            f"{name_of(statistic)} does not take weights: give it a third parameter named weights"
+        )
+    return PreparedFunction(problem, statistic, weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFunction(LabelStatistic):
+    """User-defined function ``(probs, labels) -> float`` with fixed predictions.
+
+    With ``weighted`` it is called with a third argument, the weights of the rows.
+    """
+
+    function: StatisticLike
+    weighted: bool
+    replicates_at_once: ClassVar[int] = REPLICATES_A_STREAM
+
+    def of_labels(self, labels: IntArray) -> float:
+        weights = (self.problem.weight,) if self.weighted else ()
+        return float(self.function(self.problem.probs, labels, *weights))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows(Prepared):
+    """Statistic of censored rows that is computed from the rows with known outcomes.
+
+    Weights are inverse probabilities of not being censored. Each draw has other known rows, so the
+    statistic is prepared anew for it.
+    """
+
+    problem: FollowupProblem
+    statistic: Statistic
+    inflatable: ClassVar[bool] = False
+    replicates_at_once: ClassVar[int] = REPLICATES_A_STREAM
+
+    def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
+        assert isinstance(outcomes, Drawn)
+        values = np.zeros(len(outcomes.signed))  # as of residuals: 0 where no row is known
+        for b in np.flatnonzero(outcomes.signed.any(axis=1)):
+            rows = RowProblem(self.problem.known_rows(outcomes.signed[b]))
+            values[b] = self.statistic.prepare(rows).observed
+        return values
+
+
+def rows_of(
+    problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
+) -> Predictions:
+    """Return the rows of a problem; StatisticError for a tally, or for weights unless taken.
+
+    ``labels`` says that the labels of all rows are needed, which follow-up does not know.
+    """
+    if not problem.exact:
+        raise StatisticError(
+            f"{name_of(statistic)} needs the rows: pass their predictions. From a tally, which "
+            "keeps sums over micro-cells, come statistics that are made of sums, such as ECE, "
+            "DebiasedL2, CoxScore, Kuiper or ScoreGap"
+        )
+    if labels and problem.only_null is not None:
+        raise StatisticError(
+            f"{name_of(statistic)} looks at the labels of all rows, of which follow-up leaves some "
+            "unknown: take a statistic of residuals, such as ECE or Kuiper, or ICI or CORP"
+        )
+    if problem.weight is not None and not weights:
+        message = f"{name_of(statistic)} does not take weights yet"
+        raise UnsupportedFactError(message, fact="weights")
+    rows: Predictions = problem.data
+    return rows
+
+
+def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
+    """Raise StatisticError for a statistic of the whole vector if a lens has merged classes.
+
+    ``before`` is the number of classes before the lens. Testing the two merged classes would be
+    another test than the one asked for.
+    """
+    if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
+        raise StatisticError(
+            f"{name_of(statistic)} tests the whole probability vector, but this lens leaves 2 of "
+            f"{before} classes: use the lens Canonical(), or a statistic of two classes, such as "
+            "CoxScore(), through this lens",
+            [Reading({"lens": "Canonical()"})],
+        )
+
+
+def problem_of(source: Problem | Predictions) -> Problem:
+    """Return the problem of predictions; a problem is returned as it is."""
+    return row_problem(source) if isinstance(source, Predictions) else source
+
+
+def coarseness(statistic: object, problem: Problem) -> str:
+    """Return the remark that a statistic of sorted rows loses order within cells; "" for rows.
+
+    A tally keeps no order of the rows within its cells.
+    """
+    return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

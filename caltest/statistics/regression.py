@@ -21,11 +21,17 @@ from caltest.data import Predictions
 from caltest.data.binning import Binning, QuantileBins, as_binning
 from caltest.errors import StatisticError
 from caltest.nulls.laws import chi_squared, normal
-from caltest.statistics.prepared import CellStatistic, LabelStatistic, Prepared, SumStatistic
+from caltest.statistics.prepared import (
+    CellStatistic,
+    LabelStatistic,
+    Prepared,
+    Statistic,
+    SumStatistic,
+    rows_of,
+)
 from caltest.statistics.problem import ABSENT, Cells, Estimand, Outcomes, Problem, ResidualSums
 from caltest.statistics.rows import Flips
 from caltest.statistics.scores import ScoreGap
-from caltest.statistics.statistic import Statistic, rows_of
 
 #: Variance per row below which a statistic cannot vary: only rounding is left of it.
 NO_VARIANCE = 1e-24

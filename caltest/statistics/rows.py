@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -25,7 +25,6 @@ from caltest.nulls import (
     Batches,
     FollowLanes,
     LabelScheme,
-    Lanes,
     RedrawFollowup,
     RedrawLabels,
     Scheme,
@@ -35,9 +34,18 @@ from caltest.nulls import (
 )
 from caltest.nulls.clusters import COUNTS_AT_ONCE, VoteDraws
 from caltest.nulls.draws import label_tables
-from caltest.nulls.lanes import GAMMA, Memo, Seed, counter_kernel, dense_kernel, kernel, keys, mixed
+from caltest.nulls.lanes import (
+    GAMMA,
+    Lanes,
+    Memo,
+    Seed,
+    counter_kernel,
+    dense_kernel,
+    kernel,
+    keys,
+    mixed,
+)
 from caltest.nulls.laws import poisson_binomial
-from caltest.statistics.prepared import Redraws
 from caltest.statistics.problem import (
     ABSENT,
     Cells,
@@ -51,7 +59,7 @@ from caltest.statistics.problem import (
 )
 
 if TYPE_CHECKING:
-    from caltest.statistics.prepared import SumStatistic
+    from caltest.statistics.prepared import BlockReader, Prepared, SumStatistic
 
 
 #: Replicates that share a pass over the rows at most, and numbers that a block of them may take.
@@ -338,6 +346,62 @@ def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, f
         law[reach] = 0.0
         law[k : reach + 1] += with_event
     return law, 4e-16 * len(probs)
+
+
+@dataclass(frozen=True, eq=False)
+class Redraws:
+    """Resampler of several statistics: outcomes are drawn once and read by every statistic.
+
+    Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
+    others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
+    (generators of many replicates side by side) with the readers of their blocks, and the column of
+    each reader. Values are (B, S) where ``joint``.
+    """
+
+    groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]]
+    factor: float
+    joint: bool
+
+    @classmethod
+    def of(
+        cls, draw: Lanes, statistics: Sequence[Prepared], factor: float, joint: bool,
+        residuals: bool = False,
+    ) -> Redraws:  # fmt: skip
+        """Return the resampler of several statistics; rows are laid out in the order they are read.
+
+        ``draw`` generates outcomes and ``factor`` multiplies squared residuals, for clusters. With
+        ``joint`` replicates have a column for each statistic. With ``residuals`` the lanes hold W
+        (Y − p), as for censored outcomes, in place of events.
+        """
+        groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]] = []
+        shared: list[tuple[int, BlockReader]] = []
+        probs = statistics[0].problem.probs[:, 0]
+        by_prediction = np.argsort(probs, kind="stable") if len(statistics) > 1 else None
+        for column, statistic in enumerate(statistics):
+            cells = statistic.sum_cells or Cells.whole(statistic.problem)
+            if by_prediction is not None and (np.diff(cells.of_unit[by_prediction]) >= 0).all():
+                reader = statistic.lane_reader(cells, by_prediction, residuals)
+                shared.append((column, reader))
+            else:
+                reader = statistic.lane_reader(cells, cells.order, residuals)
+                groups.append((draw.laid(cells.order), [(column, reader)]))
+        if by_prediction is not None and shared:
+            groups.append((draw.laid(by_prediction), shared))
+        return cls(groups, factor, joint)
+
+    def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
+
+        A replicate depends on the seed and its number only, so that batches may be of any size.
+        """
+        values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
+        for draw, readers in self.groups:
+            at_once = min(reader.at_once for _, reader in readers)
+            for lane, block in draw.blocks(seed, first, count, at_once):
+                known = lane < count
+                for column, reader in readers:
+                    values[lane[known], column] = reader.values(block, self.factor)[known]
+        return values if self.joint else values[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,10 +25,9 @@ from caltest.nulls.bets import STATIC
 from caltest.nulls.lanes import Seed
 from caltest.nulls.laws import AsymptoticNull, markov, normal
 from caltest.read.arguments import read_arguments
-from caltest.statistics.prepared import LabelStatistic, SumStatistic
+from caltest.statistics.prepared import LabelStatistic, Statistic, SumStatistic, rows_of
 from caltest.statistics.problem import LinearTerm, Problem, ResidualSums
 from caltest.statistics.rows import RowProblem
-from caltest.statistics.statistic import Statistic, rows_of
 
 #: Standard deviations per root of n that are rounding.
 NOTHING = 1e-13

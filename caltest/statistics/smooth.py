@@ -20,10 +20,9 @@ from caltest._base.arrays import AnyArray, ComplexArray, number, one_of
 from caltest.errors import StatisticError
 from caltest.nulls.lanes import dense_kernel, lane_kernel
 from caltest.read.arguments import read_arguments
-from caltest.statistics.prepared import LabelStatistic, ResidualStatistic
+from caltest.statistics.prepared import LabelStatistic, ResidualStatistic, Statistic, rows_of
 from caltest.statistics.problem import Cells, Problem
 from caltest.statistics.rows import RowProblem
-from caltest.statistics.statistic import Statistic, rows_of
 
 #: Steps of the grids of [0, 1].
 SMOOTH_STEPS = 2**10, 2**12, 2**14, 2**16

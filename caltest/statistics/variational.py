@@ -17,10 +17,9 @@ from caltest._base.arrays import one_of, whole
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
 from caltest.recalibration import LOG_PROBABILITY_FLOOR, IsotonicRegression, Recalibration
-from caltest.statistics.prepared import LabelStatistic
+from caltest.statistics.prepared import LabelStatistic, Statistic, rows_of
 from caltest.statistics.problem import Problem
 from caltest.statistics.scores import SCORES_BY_NAME
-from caltest.statistics.statistic import Statistic, rows_of
 
 #: Recalibrated probabilities that differ by less have not moved.
 UNMOVED = 1e-12

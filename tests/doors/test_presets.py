@@ -10,7 +10,7 @@ import scipy.stats
 import caltest as ct
 from caltest import presets
 from caltest.errors import StatisticError
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 from validation import agreement
 
 

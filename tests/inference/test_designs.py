@@ -16,7 +16,7 @@ from caltest.errors import FewClustersWarning
 from caltest.inference.comparison import swapped_differences
 from caltest.inference.dependence import SquaredError, base_variance
 from caltest.nulls.agreement import Agreement
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 P = np.array([0.15, 0.25, 0.35, 0.15, 0.55, 0.45, 0.75, 0.85, 0.65, 0.75, 0.95, 0.35])
 Y = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1])

@@ -18,7 +18,7 @@ from caltest.errors import (
     UnsupportedFactError,
 )
 from caltest.statistics import Drawn
-from caltest.statistics.statistic import prepare
+from caltest.statistics.prepared import prepare
 
 P = np.array(
     [

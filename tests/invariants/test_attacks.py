@@ -12,7 +12,7 @@ import caltest as ct
 from caltest.errors import StatisticError
 from caltest.nulls import RedrawLabels
 from caltest.nulls.laws import poisson_binomial
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 
 def exact_total_pvalue(p, events):

@@ -13,7 +13,7 @@ from twins import basic as ref
 
 import caltest as ct
 from caltest.nulls import LabelSampler
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]
 SETTINGS = settings(max_examples=40, deadline=None)

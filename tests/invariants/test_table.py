@@ -8,7 +8,7 @@ from conftest import LENSES, PARTITIONS, SCHEMES, STATISTICS, cells_of, drawn
 
 import caltest as ct
 from caltest.statistics import Flips
-from caltest.statistics.statistic import prepare
+from caltest.statistics.prepared import prepare
 
 TABLE = pytest.mark.parametrize("row", STATISTICS, ids=str)
 TWO = [row for row in STATISTICS if row.two_classes]

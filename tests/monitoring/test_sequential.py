@@ -16,7 +16,7 @@ import caltest as ct
 from caltest.monitoring.watch import log_mixture, radius
 from caltest.nulls import bets as kernels
 from caltest.nulls import bets as mixture
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 # Mixtures after each row, by the definitions in twins/sequential.py
 P = [0.9, 0.8, 0.95, 0.3, 0.1, 0.6, 0.99, 0.7, 0.2, 0.85]

@@ -12,8 +12,8 @@ from caltest.nulls import lanes as compiled
 from caltest.nulls.agreement import Agreement, AgreementReader, dependent
 from caltest.nulls.clusters import Overlap, OverlapReader
 from caltest.nulls.lanes import GAMMA, FollowLanes, SharedLanes, keys, mixed
-from caltest.statistics.prepared import Redraws
-from caltest.statistics.statistic import prepare
+from caltest.statistics.prepared import prepare
+from caltest.statistics.rows import Redraws
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 N = 240

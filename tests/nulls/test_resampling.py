@@ -18,7 +18,7 @@ from caltest.errors import StatisticError
 from caltest.inference import replicate
 from caltest.inference.null import replicates_of
 from caltest.nulls import Bootstrap, RedrawLabels, Run
-from caltest.statistics.statistic import prepare
+from caltest.statistics.prepared import prepare
 
 
 def stopped(data, n, stop_at, rng, workers=1):

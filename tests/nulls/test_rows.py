@@ -16,7 +16,7 @@ from caltest.nulls import resampled_rows as row_counts
 from caltest.nulls import resampled_rows as row_errors
 from caltest.nulls import resampled_rows as rows
 from caltest.nulls.lanes import kernel
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMES = [ct.ConsistencyResampling(), ct.Bootstrap()]

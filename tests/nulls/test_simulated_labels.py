@@ -13,9 +13,8 @@ from caltest.nulls import Batches, LabelSampler
 from caltest.nulls import lanes as streams
 from caltest.nulls.draws import LADDER_CLASSES, LabelDrawer
 from caltest.nulls.lanes import SharedLanes
-from caltest.statistics.prepared import Redraws
-from caltest.statistics.rows import CountedRedraws
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
+from caltest.statistics.rows import CountedRedraws, Redraws
 
 SEED = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max"]

@@ -10,7 +10,7 @@ import caltest as ct
 from caltest.nulls import Batches, RedrawLabels
 from caltest.nulls.laws import BrownianNull
 from caltest.statistics.cumulative import KolmogorovSmirnov, Kuiper
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 BOTH = [KolmogorovSmirnov, Kuiper]
 

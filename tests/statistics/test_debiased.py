@@ -8,7 +8,7 @@ from conftest import seen
 
 import caltest as ct
 from caltest.statistics import DebiasedL1, DebiasedL2
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 from validation import agreement
 
 

@@ -9,7 +9,7 @@ from conftest import drawn, event, two
 from twins import errors as slow
 
 import caltest as ct
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.variational import VariationalError
 
 

@@ -14,7 +14,7 @@ import caltest as ct
 from caltest.inference import null as exact
 from caltest.inference.null import cell_null, enumerated_null
 from caltest.nulls.laws import ExactNull, RootNull, SimulatedNull, fast_length, poisson_binomial
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 DISTANCES = ["tv", "l1", "l2", "sqeuclidean", "max", ref.hellinger]
 

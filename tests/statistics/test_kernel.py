@@ -16,7 +16,7 @@ from caltest.nulls import LabelSampler
 from caltest.statistics import MMCE, SKCE, Flips, GaussianKernel, LaplaceKernel, TVKernel, tiles
 from caltest.statistics import tiles as kernels
 from caltest.statistics.kernel import MULTINOMIAL_DRAWS
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.tiles import residuals_of
 
 TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}

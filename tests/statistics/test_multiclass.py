@@ -9,7 +9,7 @@ from twins import families as slow
 
 import caltest as ct
 from caltest.statistics import ACE, SCE, TACE, ClasswiseECE, Flips
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 STATISTICS = [
     ClasswiseECE(), ClasswiseECE(ct.QuantileBins(5), aggregate="max"),

@@ -8,7 +8,7 @@ from conftest import sloped
 
 import caltest as ct
 from caltest.inference.joint import enough, fitted_probabilities
-from caltest.statistics.statistic import prepare, problem_of
+from caltest.statistics.prepared import prepare, problem_of
 
 PARTS = ("level", "temperature", "vector")
 

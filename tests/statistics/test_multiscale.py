@@ -7,7 +7,7 @@ from conftest import problem, seen
 from caltest.errors import StatisticError
 from caltest.inference.null import enumerated_null
 from caltest.statistics import MultiScale
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 
 def standardised(fixed, labels):

@@ -10,8 +10,8 @@ import caltest as ct
 from caltest.inference.cox import cox_recalibration
 from caltest.inference.null import enumerated_null
 from caltest.statistics import CalibrationInTheLarge, CoxLR, CoxScore, HosmerLemeshow, Spiegelhalter
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.smooth import E50, E90, ICI, Emax
-from caltest.statistics.statistic import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])

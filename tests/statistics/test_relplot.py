@@ -9,7 +9,7 @@ from twins import curves as slow
 import caltest as ct
 from caltest.statistics import Flips
 from caltest.statistics import smooth as relplot
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 PRESET = ct.presets.relplot(task="binary")
 

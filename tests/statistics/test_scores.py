@@ -12,8 +12,8 @@ from twins import curves as slow
 import caltest as ct
 from caltest.inference.diagrams import brier_decomposition
 from caltest.statistics import Flips, RowProblem
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.scores import BrierScore, LogScore, ScoreGap
-from caltest.statistics.statistic import problem_of
 
 
 def induced(probs, labels):

@@ -8,8 +8,8 @@ from twins import curves as slow
 
 import caltest as ct
 from caltest.statistics import Flips
+from caltest.statistics.prepared import problem_of
 from caltest.statistics.smooth import SmoothECE, smooth_curve
-from caltest.statistics.statistic import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "ties", "corners"])

@@ -8,7 +8,7 @@ from conftest import event, two
 from twins import families as slow
 
 from caltest.statistics.isotonic import Sweep
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 
 @pytest.mark.parametrize("style", ["plain", "decimals", "corners"])

@@ -17,7 +17,7 @@ from twins import kernel as kernels
 
 import caltest as ct
 from caltest.statistics import Flips
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 
 STYLES = pytest.mark.parametrize("style", ["plain", "decimals", "ties", "corners"])
 

@@ -9,7 +9,7 @@ from conftest import cells_of
 import caltest as ct
 from caltest.inference import _input as analysis
 from caltest.inference.inversion import cell_noise
-from caltest.statistics.statistic import problem_of
+from caltest.statistics.prepared import problem_of
 from caltest.tallies import TallyProblem
 from caltest.tallies import grid as one_pass
 from caltest.tallies.grid import Grid, mean_position
