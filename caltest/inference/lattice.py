@@ -25,7 +25,7 @@ from caltest.inference.dependence import Coupled, agreeing_schemes
 from caltest.inference.null import enumerated_null, n_label_vectors
 from caltest.nulls import Batches, LabelScheme, RedrawLabels, Run, simulate_by
 from caltest.nulls.draws import Shortcut
-from caltest.nulls.lanes import Seed, SharedLanes, kernel, lane_kernel
+from caltest.nulls.lanes import Seed, SharedLanes, inlined, kernel, lane_kernel
 from caltest.nulls.laws import ExactNull
 from caltest.results import ClusterSummary, ending
 
@@ -353,21 +353,11 @@ def _corner_sums(values, corners, codes, sizes, blocks, maps, parts, out):  # ty
                     table[picked[g, i], picked[h, i]] += weight[i]
             if one != line:
                 line = one
-                lines[: parts[one], : sizes[h]] = 0.0
-                for x in range(sizes[g]):
-                    for y in range(sizes[h]):
-                        lines[maps[one, x], y] += table[x, y]
-            a, b = parts[one], parts[other]
-            upto[1 : a + 1, 1 : b + 1] = 0.0
-            for y in range(sizes[h]):
-                for x in range(a):
-                    upto[x + 1, maps[other, y] + 1] += lines[x, y]
-            for x in range(a):
-                for y in range(b):
-                    upto[x + 1, y + 1] += upto[x, y + 1] + upto[x + 1, y] - upto[x, y]
-            for s in range(start, end):
-                x, z, y, u = corners[s]
-                out[r, s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
+                _parts_by_cells(table, maps[one], parts[one], sizes[g], sizes[h], lines)
+            size = parts[one], parts[other]
+            _rectangles(
+                lines, maps[other], size, sizes[h], corners[start:end], upto, out[r, start:end]
+            )
 
 
 @lane_kernel
@@ -394,21 +384,34 @@ def _corner_counts(block, corners, codes, sizes, blocks, maps, parts, out):  # t
                     cell[q] += row[q]
         if one != line:
             line = one
-            lines[: parts[one], : sizes[h]] = 0
-            for x in range(sizes[g]):
-                for y in range(sizes[h]):
-                    lines[maps[one, x], y] += table[x, y]
-        a, b = parts[one], parts[other]
-        upto[1 : a + 1, 1 : b + 1] = 0
-        for y in range(sizes[h]):
-            for x in range(a):
-                upto[x + 1, maps[other, y] + 1] += lines[x, y]
+            _parts_by_cells(table, maps[one], parts[one], sizes[g], sizes[h], lines)
+        size = parts[one], parts[other]
+        _rectangles(lines, maps[other], size, sizes[h], corners[start:end], upto, out[start:end])
+
+
+@inlined
+def _parts_by_cells(table, part_of, n_parts, height, width, lines):  # type: ignore[no-untyped-def]
+    # Sums of a table over the parts of its first group of columns, of numbers or of lanes.
+    lines[:n_parts, :width] = 0
+    for x in range(height):
+        for y in range(width):
+            lines[part_of[x], y] += table[x, y]
+
+
+@inlined
+def _rectangles(lines, part_of, size, width, corners, upto, out):  # type: ignore[no-untyped-def]
+    # Sums up to every corner of the parts of both groups, whose differences are the segments.
+    a, b = size
+    upto[1 : a + 1, 1 : b + 1] = 0
+    for y in range(width):
         for x in range(a):
-            for y in range(b):
-                upto[x + 1, y + 1] += upto[x, y + 1] + upto[x + 1, y] - upto[x, y]
-        for s in range(start, end):
-            x, z, y, u = corners[s]
-            out[s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
+            upto[x + 1, part_of[y] + 1] += lines[x, y]
+    for x in range(a):
+        for y in range(b):
+            upto[x + 1, y + 1] += upto[x, y + 1] + upto[x + 1, y] - upto[x, y]
+    for s in range(len(corners)):
+        x, z, y, u = corners[s]
+        out[s] = upto[z, u] - upto[x, u] - upto[z, y] + upto[x, y]
 
 
 # ------------------------------------------------------------------------------

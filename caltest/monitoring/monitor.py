@@ -42,7 +42,7 @@ from caltest.tallies.grid import POSITIONS
 GRID_ROUNDING = 1e-7
 
 #: Half a step of that grid, and how near to 0 or 1 a mean is of which it is a tenth or more.
-HALF_STEP, RARE = 0.005, 0.05
+HALF_STEP, RARE_MEAN = 0.005, 0.05
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -381,7 +381,7 @@ class Monitor(Watch):
         if self.grid != "round" or self.alarm_sums is None:
             return False
         p, rate = means_of(self.alarm_sums)
-        if not 0.0 < min(p, 1.0 - p) <= RARE:
+        if not 0.0 < min(p, 1.0 - p) <= RARE_MEAN:
             return False
         moved = abs(float(self.best_curve(np.array([p]))[0]) - p)  # 0 for an expert of other rows
         return abs(rate - p) <= HALF_STEP and 0.0 < moved <= HALF_STEP
