@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
-from caltest._base.written import DependenceDoubt, FollowupDoubt, several
+from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, several
 from caltest.data.facts import by_appearance
 from caltest.data.followup import Censoring, Followup
 from caltest.data.questions import (
@@ -201,7 +201,8 @@ def answered(
 ) -> tuple[str, ...]:
     """Return notes on the doubts, and on questions that the user has overruled by ``as_is``.
 
-    Without ``as_is`` the first question raises DoubtfulInputError, with the alternative readings.
+    Notes are doubts, but for those whose question could not explain a miscalibration. Without
+    ``as_is`` the first question raises DoubtfulInputError, with the alternative readings.
     With ``arrays`` its message suggests Python arguments. Otherwise the caller names the option to
     go on.
     """
@@ -211,11 +212,12 @@ def answered(
             advice = f". {_in_python(question)}" if arrays else ""
             raise DoubtfulInputError(question.text + advice, question.readings)
         text = f"read as it is, although {question.text}" if question.asks else question.text
+        kind: type[str] = Doubt if question.explains else str
         if question.guard == "dependent rows":
-            text = DependenceDoubt(text)
-        elif question.guard == "follow-up" and not as_is:
-            text = FollowupDoubt(text)
-        notes.append(text)
+            kind = DependenceDoubt
+        elif question.guard == "follow-up" and question.explains and not as_is:
+            kind = FollowupDoubt
+        notes.append(kind(text))
     return tuple(notes)
 
 

@@ -292,10 +292,14 @@ def follow_up(rows: Rows) -> Question | None:
     """Ask whether rows were followed for a time, which a column beside a binary label holds.
 
     The column is named like a time, or events have lower values of it (:func:`like_time`). If the
-    label was found by its name, a time known by its name only is a doubt, not a question.
+    label was found by its name, a time known by its name only is a doubt, not a question. Censoring
+    hides events, so it explains fewer events than predicted, never more.
     """
     if rows.followed or rows.risks is None:
         return None
+    fewer = np.average(rows.labels == 1, weights=rows.weights) < np.average(
+        rows.risks, weights=rows.weights
+    )
     named = [column for column in rows.unused if is_time(column)]
     early = [column for column in rows.unused if like_time(rows, column)]
     for column in (*(c for c in named if c in early), *named, *early):
@@ -310,11 +314,14 @@ def follow_up(rows: Rows) -> Question | None:
         if not asks:
             event, time = (f"{w!r} (--{o} {shlex.quote(w)})" for o, w in (
                 ("event", rows.outcome), ("time", column.sql)))  # fmt: skip
+            text += (
+                "" if fewer else ", which cannot explain that more events occurred than predicted"
+            )
             text += spelt(
                 f". Pass event={event}, time={time} and horizon=NUMBER (--horizon NUMBER) if so, "
                 "else as_is=True (--as-is)"
             )
-        return Question("follow-up", text, (reading,), asks)
+        return Question("follow-up", text, (reading,), asks, explains=bool(fewer))
     return None
 
 

@@ -26,7 +26,7 @@ from caltest._base.arrays import (
     one_of,
 )
 from caltest._base.features import Features
-from caltest._base.written import Fields, as_doubt, explained, first_of, refuse_form, several
+from caltest._base.written import Fields, explained, first_of, refuse_form, several
 from caltest.data.doubts import answered, cumulative, doubts_of_arrays, without_rounded
 from caltest.data.facts import (
     IN_ORDER,
@@ -660,7 +660,7 @@ def questioned(
         data.risks if one else data.probs, outcomes, data.weights, data.clusters, said
     )
     notes = answered(asked, as_is, arrays=True)
-    return replace(data, notes=(*map(as_doubt, notes), *data.notes))
+    return replace(data, notes=(*notes, *data.notes))
 
 
 def _refuse_tables(probs: object, labels: object) -> None:

@@ -36,12 +36,15 @@ class Question:
         Other readings, each with the condition under which it is right.
     asks : bool
         Whether the user must answer before a verdict is given; if not, it is a doubt.
+    explains : bool
+        Whether the other reading could explain that the predictions look miscalibrated.
     """
 
     guard: str
     text: str
     readings: tuple[Reading, ...] = ()
     asks: bool = True
+    explains: bool = True
 
 
 @dataclass(frozen=True, eq=False)

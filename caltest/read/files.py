@@ -197,9 +197,9 @@ def read_table(
     asked = () if table.log else questioned(table, chosen, wanted, whole, complete, data)
     rows = cells.rows if data.places is None else cells.rows[data.places]
     if not table.log and not table.parts and (note := majority_note(table, chosen, data, rows)):
-        asked = (*asked, note)
+        asked = (*asked, as_doubt(note))
     head = read_note(table, chosen, wanted, whole, complete)
-    notes = (head, *table.notes, *complete.notes, *map(as_doubt, asked), *data.notes)
+    notes = (head, *table.notes, *complete.notes, *asked, *data.notes)
     data = replace(data, notes=notes, unused=searchable(table, chosen), places=rows)
     if table.parts and not wanted.as_is and "where" not in chosen.terms:
         refuse_same_labels(data, table.parts)
@@ -736,8 +736,7 @@ def _doubts_of_known(
         return ()
     seen = Complete(cells, {}, whole.frame.height - cells.frame.height)
     chosen = replace(chosen, named=chosen.named - {"label"})
-    asked = questioned(table, chosen, whole.wanted, whole, seen, cells.predictions())
-    return tuple(map(as_doubt, asked))
+    return questioned(table, chosen, whole.wanted, whole, seen, cells.predictions())
 
 
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:

@@ -19,7 +19,7 @@ import numpy as np
 
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.saving import parse_json, sealed, unsealed
-from caltest._base.written import as_doubt, name_of, several
+from caltest._base.written import name_of, several
 from caltest.data import Facts, Predictions
 from caltest.data.doubts import answered, doubts_of_sums
 from caltest.data.lenses import (
@@ -784,7 +784,7 @@ class TallyReading:
         asked += next((questions for questions in by_sums if questions is not None), ())
         if whole:
             asked = [question for question in asked if question.guard == "confidences"]
-        notes = tuple(map(as_doubt, answered(asked, self.wanted.as_is)))
+        notes = answered(asked, self.wanted.as_is)
         if whole:
             return notes
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")

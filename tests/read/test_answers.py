@@ -437,6 +437,17 @@ def test_rows_of_one_item_bring_an_audit_in_doubt():
     assert ct.audit(data).verdict is ct.AuditVerdict.IN_DOUBT
 
 
+@pytest.mark.parametrize(("shift", "verdict"), [(-0.8, "in doubt"), (0.8, "miscalibrated")])
+def test_a_time_brings_fewer_events_than_predicted_in_doubt_and_never_more(shift, verdict):
+    rng = np.random.default_rng(9)
+    z = rng.normal(-1.0, 1.0, 1500)
+    y = (rng.random(1500) < 1.0 / (1.0 + np.exp(-z - shift))).astype(int)
+    table = {"risk": 1.0 / (1.0 + np.exp(-z)), "label": y, "days": rng.integers(1, 900, 1500)}
+    report = ct.audit(read_predictions(pl.DataFrame(table)), n_resamples=199)
+    assert report.verdict is ct.AuditVerdict(verdict)
+    assert any("days has the name of a time" in note for note in report.notes + report.summary)
+
+
 def test_two_ends_beside_censored_rows_are_each_the_event_and_the_named_one_is_first():
     rng = np.random.default_rng(11)
     columns = {
