@@ -14,7 +14,9 @@ Guards that ask compare two readings of the same rows by their likelihood
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
@@ -399,6 +401,50 @@ def permuted_classes(rows: Rows) -> Question | None:
         and float(score[np.arange(k), kind].sum()) - shares >= least * effect
     )
     return _of_permuted(rows, kind) if enough else None
+
+
+def orders_of_classes(
+    names: Sequence[str], words: Sequence[str], probs: FloatArray
+) -> list[tuple[tuple[str, ...], str]]:
+    """Return (classes, condition) for usual orders of labels that columns do not name.
+
+    They number the columns, or the classes by alphabet, from 0 or 1; or the columns are in the
+    alphabetical order of the labels. Only orders are returned under which the labels are 1000
+    times as likely as by their shares.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Classes that the K columns are called after.
+    words : sequence of str
+        Labels of the n rows.
+    probs : ndarray of shape (n, K)
+        Probabilities.
+    """
+    k, seen = len(names), sorted({*words})
+    found = list[tuple[tuple[str, ...], str]]()
+    if all(re.fullmatch(r"\d{1,6}", word) for word in seen):
+        low, high = min(map(int, seen)), max(map(int, seen))
+        ranks = np.argsort(np.argsort(np.array(names))).tolist()
+        for start in (s for s in (0, 1) if s <= low and high < s + k):
+            span = f"{start} {'to' if k > 2 else 'and'} {start + k - 1}"
+            plain = tuple(str(start + j) for j in range(k))
+            found.append((plain, f"{span} number the columns in their order"))
+            if ranks != [*range(k)] and not all(map(str.isdecimal, names)):
+                sorted_names = tuple(str(start + j) for j in ranks)
+                found.append((sorted_names, f"{span} number the classes in alphabetical order"))
+    elif len(seen) == k:
+        found.append((tuple(seen), "the columns are in the alphabetical order of the labels"))
+    shares = Counter(words)
+    base = sum(m * np.log(m / len(words)) for m in shares.values())
+    logs = np.log(np.clip(probs, ROUNDED_OFF, 1.0))
+    likely = []
+    for classes, when in found:
+        place = {word: j for j, word in enumerate(classes)}
+        own = logs[np.arange(len(words)), [place[word] for word in words]]
+        if own.sum() - base >= LIKELIER:
+            likely.append((classes, when))
+    return likely
 
 
 def _of_permuted(rows: Rows, kind: IntArray) -> Question:

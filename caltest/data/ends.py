@@ -357,6 +357,39 @@ def _words_of_name(name: str) -> set[str]:
     return {*without_accents(name).split("_")}
 
 
+#: Days of a unit of time, by what names call it.
+UNITS = {
+    **dict.fromkeys(("y", "yr", "yrs", "year", "years", "jahr", "jahre", "ans", "anos"), 365.25),
+    **dict.fromkeys(("m", "mo", "mos", "month", "months", "monate", "meses", "mois"), 30.4375),
+    **dict.fromkeys(("w", "wk", "wks", "week", "weeks", "wochen", "semanas"), 7.0),
+    **dict.fromkeys(("d", "day", "days", "tage", "dias", "jours"), 1.0),
+}
+#: A number with a unit of time in a name, such as 5y in "risk_5y".
+NAMED_HORIZON = re.compile(rf"(?<!\d)(\d{{1,4}})_?({'|'.join(UNITS)})(?![a-z])")
+
+
+def named_horizon(probs: str, time: str, values: AnyArray) -> tuple[float, str] | None:
+    """Return (horizon, condition) if the name of a prediction says by when the event is predicted.
+
+    ``probs`` is that name, such as "risk_5y", ``time`` the name of the follow-up and ``values``
+    (n,) its numbers, in whose unit the horizon is returned. None if a name says nothing, or if no
+    row was followed beyond it.
+    """
+    found = NAMED_HORIZON.search(without_accents(probs))
+    known = values[np.isfinite(values)]
+    if found is None or not known.size:
+        return None
+    number, unit = float(found[1]), found[2]
+    counted = [UNITS[word] for word in _words_of_name(time) if len(word) > 1 and word in UNITS]
+    horizon = number * UNITS[unit] / (counted[0] if len(counted) == 1 else UNITS[unit])
+    if abs(horizon - round(horizon)) < 0.02 * horizon:
+        horizon = float(round(horizon))
+    if not known.min() < horizon < known.max():
+        return None
+    same = "" if counted else f" and {time} is in the same unit"
+    return horizon, f"{probs} is the risk by time {horizon:g}{same}"
+
+
 #: Standard errors and area under the ROC curve, given the prediction, below which numbers of events
 #: are early; and events of each outcome that it takes.
 EARLY_SCORE, EARLY_AREA, EARLY_ROWS = -5.0, 0.4, 20

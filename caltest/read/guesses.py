@@ -53,6 +53,16 @@ PERCENT = frozenset("pop percent percentage pct chance prob probability conf con
 ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
 
 
+#: How names of columns say that they hold logarithms of probabilities.
+LOG_NAME = re.compile(
+    r"log_?(?:p|prob|probs|probability|likelihood|lik)(?:_|$)|(?:^|_)(?:lp|ll)(?:_|$)"
+)
+
+
+#: Words in names of columns that hold probabilities in thousandths, from 0 to 1000.
+PER_MILLE = frozenset("score risk prob probability permille promille pd p".split())  # noqa: SIM905
+
+
 #: Options of a reading by name.
 Options = dict[str, Any]
 
@@ -146,6 +156,8 @@ class Head:
             return [self.scaled(in_order(names)) for listed in whole for names in listed]
         if logits := self.logits(numbers):
             return [{"probs": ", ".join(map(quoted, logits)), "from_logits": True}]
+        if logs := self.log_probabilities(numbers):
+            return logs
         others = [n for n in numbers if n not in self.two]
         found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
         if not found:
@@ -154,9 +166,32 @@ class Head:
             # Amounts and temperatures are below 100 as well
             called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
             found = called or found
+        if not found and (shares := self.members(others) or self.thousandths(others)):
+            return shares
         logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
         of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
         return [self.scaled([n]) for n in found] or of_logits
+
+    def thousandths(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for columns from 0 to 1000 that are called scores or probabilities."""
+        found = []
+        for name in numbers:
+            cells = self.numbers[name]
+            called = {*key(name).split("_")} & PER_MILLE
+            if called and np.nanmin(cells) >= 0.0 and 100.0 < np.nanmax(cells) <= 1000.0:
+                found.append({"probs": f"{quoted(name)} / 1000"})
+        return found
+
+    def members(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for counts out of another column of counts, whose names share a word."""
+        whole = [n for n, v in self.numbers.items() if n not in self.two and (v % 1 == 0).all()]
+        found = []
+        for count, of_all in ((a, b) for a in whole if a in numbers for b in whole if a != b):
+            k, n = self.numbers[count], self.numbers[of_all]
+            alike = {*key(count).split("_")} & {*key(of_all).split("_")}
+            if alike and k.min() >= 0.0 and (k <= n).all() and (k < n).any() and n.min() >= 2.0:
+                found.append({"probs": f"{quoted(count)} / {quoted(of_all)}"})
+        return found if len(found) == 1 else []
 
     def name_classes(self, names: Sequence[str]) -> bool:
         """Return whether two column names end in 0 and 1, or in the words of another column."""
@@ -233,9 +268,18 @@ class Head:
         return bool({*key(name).split("_")} & PERCENT)
 
     def if_percents(self, options: Mapping[str, Any]) -> str:
-        """Return the condition "… is a probability in percent"; "" if the name says so already."""
+        """Return the condition under which an expression is a probability, such as in percent.
+
+        "" if the name says so already.
+        """
         listed = self.terms(options.get("probs"))
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
+        if len(names) == 2 and listed[0].sql == f"{quoted(names[0])} / {quoted(names[1])}":
+            return f"{names[0]} of {names[1]} is the share of an ensemble that predicts the event"
+        if names and listed[0].sql == f"exp({quoted(names[0])})":
+            return f"{names[0]} is the logarithm of a probability"
+        if names and listed[0].sql == f"{quoted(names[0])} / 1000":
+            return f"{names[0]} is a probability in thousandths"
         if names and listed[0].sql == f"1 / {quoted(names[0])}":
             return f"{names[0]} holds decimal odds"
         if not names or self.is_signed(names[0]) or "%" in names[0]:
@@ -277,7 +321,8 @@ class Head:
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
         """Return disjoint groups of columns of fractions whose rows sum to 1."""
         found: list[list[str]] = []
-        for members in self.stems(numbers):
+        fractions = tuple(n for n in numbers if self.within(n, 0.0, 1.0))
+        for members in (*self.stems(numbers), *[fractions] * (len(fractions) > 1)):
             apart = not any({*family} & {*members} for family in found)
             if apart and self.sum_to_one(members):
                 found.append([*members])
@@ -294,6 +339,17 @@ class Head:
             if called and (np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0):
                 return in_order(members)
         return []
+
+    def log_probabilities(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs."""
+        cells = self.numbers
+        logs = [n for n in numbers if np.nanmin(cells[n]) < 0.0 >= np.nanmax(cells[n])]
+        for members in self.stems(logs):
+            sums = np.sum([np.exp(cells[n]) for n in members], axis=0)
+            sums = sums[np.isfinite(sums)]
+            if sums.size and np.allclose(sums, 1.0, atol=0.02):
+                return [{"probs": ", ".join(f"exp({quoted(n)})" for n in in_order(members))}]
+        return [{"probs": f"exp({quoted(n)})"} for n in logs if LOG_NAME.search(key(n))]
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
         """Return whether the columns sum to 1 (or 100) in all rows where they are present."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.doubts import bare_words, decides, predicted_class_readings
-from caltest.data.ends import is_time, like_time, likely_ends, says_censored
+from caltest.data.doubts import bare_words, decides, orders_of_classes, predicted_class_readings
+from caltest.data.ends import is_time, like_time, likely_ends, named_horizon, says_censored
 from caltest.data.questions import Rows, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
@@ -209,6 +209,8 @@ class _Readings(Head):
         """
         if grades := self.grades():
             return grades
+        if labels := self.several_labels():
+            return labels
         probs: list[Options] = [{}] if "probs" in self.given else self.probabilities()
         answers = self.of_answers(probs, lacking)
         if lacking == "predicted_label":
@@ -217,9 +219,9 @@ class _Readings(Head):
             return answers
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
         pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
-        pairs = self.telling(pairs)
+        pairs = self.telling([p for p in pairs if not (answers and self.has_answers(p[0]))])
         if self.times and "event" not in self.given:
-            return self.followed(pairs, probs)
+            return [self.with_horizon(r) for r in self.followed(pairs, probs)]
         # Fractions may be outcomes above a threshold, which is less likely than shares
         plain = [p for p, _ in pairs if "NUMBER" not in str(p.get("label"))]
         if (shares := self.shares()) and not (plain or answers):
@@ -240,8 +242,32 @@ class _Readings(Head):
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
                 when = when or f"{p} is the probability of {y}"
+            if "classes" in options and when and not alone:
+                when = " and ".join([*names, when])
             found.append(Reading(options, when if alone else when or " and ".join(names)))
         return [*found, *answers]
+
+    def has_answers(self, options: Options) -> bool:
+        """Return whether one prediction stands beside a label of more than two classes."""
+        listed = self.terms(options.get("probs") or self.given.get("probs"))
+        label = self.terms(options.get("label") or self.given.get("label"))
+        name = label[0].column if len(label) == 1 else None
+        return len(listed) == 1 and name in self.words and self.words[name].n_unique() > 2
+
+    def several_labels(self) -> list[Reading]:
+        """Return the reading of pairs p_A, y_A of columns, one for each label of a row; or []."""
+        if self.given:
+            return []
+        both = [
+            {n.partition("_")[2]: n for n in self.free if n.startswith(s)} for s in ("p_", "y_")
+        ]
+        probs, labels = both
+        numbers = len(probs) > 1 and all(n in self.numbers for n in probs.values())
+        if not numbers or [*probs] != [*labels] or self.sum_to_one([*probs.values()]):
+            return []
+        events = all(n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
+        inside = all(self.within(n, 0.0, 1.0) for n in probs.values())
+        return [Reading({"multilabel": True})] if events and inside else []
 
     def shares(self) -> list[Reading]:
         """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.
@@ -274,8 +300,10 @@ class _Readings(Head):
                 used = [{*self.roots(each.get(name))} for each, name in
                         ((outcome, "label"), (p, "probs"))]  # fmt: skip
                 if options and not used[0] & used[1] and not self.is_argmax(options):
-                    more = self.without_gaps(options) | self.classes(options)
-                    yield options | more, when
+                    gaps = self.without_gaps(options)
+                    for classes, order in self.classes(options):
+                        said = " and ".join(filter(None, (when, order)))
+                        yield options | gaps | classes, said
 
     def family(self, options: Mapping[str, Any]) -> tuple[list[str], pl.Series] | None:
         """Return (ends, words): the name ends of several columns of probabilities, and label words.
@@ -290,19 +318,41 @@ class _Readings(Head):
         words = words_of(self.frame[label[0].column])
         return None if words is None else ([key(end) for end in ends_of(names)], words)
 
-    def classes(self, options: Mapping[str, Any]) -> Options:
-        """Return the placeholder ``classes=A,B,C`` if column names do not say the classes.
+    def classes(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for each likely order of classes that names do not say.
 
-        Else {}.
+        The placeholder ``classes=A,B,C`` if there is none; no options if names say the classes.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or "classes" in options:
-            return {}
+            return [({}, "")]
         ends, words = found
         seen = {*map(key, words.drop_nulls().unique().to_list())}
         numbered = seen <= {str(k) for k in range(len(ends))} and all(map(str.isdecimal, ends))
-        plain = seen <= {*ends} or numbered
-        return {} if plain else {"classes": "A,B,C"}
+        if numbered:
+            return [({}, "")]
+        if seen <= {*ends}:  # expressions have no names
+            listed = self.terms(options.get("probs") or self.given.get("probs"))
+            said = {key(word): word for word in words.drop_nulls().unique().to_list()}
+            order = ",".join(said.get(end, end) for end in ends)
+            named = all(term.column is not None for term in listed)
+            return [({} if named else {"classes": order}, "")]
+        columns = self.family_numbers(options)
+        known = words.is_not_null().to_numpy()
+        if columns is not None:
+            known &= np.isfinite(columns).all(axis=1)
+            labels = words.filter(known).to_list()
+            orders = orders_of_classes(ends, labels, columns[known])
+            if orders:
+                return [({"classes": ",".join(order)}, when) for order, when in orders]
+        return [({"classes": "A,B,C"}, "")]
+
+    def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:
+        """Return the numbers of several columns of probabilities, (n, K); None for other cells."""
+        listed = self.terms(options.get("probs") or self.given.get("probs"))
+        found = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
+        columns = [column for column in found if column is not None]
+        return np.column_stack(columns) if len(columns) == len(listed) else None
 
     def is_argmax(self, options: Mapping[str, Any]) -> bool:
         """Return whether the label is the class of the largest probability in every row seen."""
@@ -310,12 +360,10 @@ class _Readings(Head):
         if found is None:
             return False
         ends, words = found
-        listed = self.terms(options.get("probs") or self.given.get("probs"))
-        found_columns = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
-        columns = [column for column in found_columns if column is not None]
-        if len(words) < TOLD or len(columns) < len(listed):
+        columns = self.family_numbers(options)
+        if len(words) < TOLD or columns is None:
             return False
-        top = np.argmax(np.column_stack(columns), axis=1)
+        top = np.argmax(columns, axis=1)
         said = [key(word or "") for word in words.to_list()]
         return said == [ends[k] for k in top] or said == [str(k) for k in top]
 
@@ -360,6 +408,9 @@ class _Readings(Head):
             if self.share_words(a, b)
             for reading in self.sure_of(a, b, probs, lacking)
         ]
+        ranks = [self.ranks_answers(reading) for reading, _ in found]
+        if max(ranks, default=0.0) >= TELLS:  # the second best answer has no confidence like this
+            found = [each for each, z in zip(found, ranks, strict=True) if z >= TELLING]
         if len(found) == 1 or len({when for _, when in found}) == 1:
             return [reading for reading, _ in found]
         return [
@@ -367,6 +418,23 @@ class _Readings(Head):
             for r, when in found
             if len(found) <= READINGS_OFFERED
         ]
+
+    def ranks_answers(self, reading: Reading) -> float:
+        """Return z of the order in which a confidence ranks right answers above wrong ones.
+
+        0 if it is unknown.
+        """
+        said = {**self.given, **reading.options}
+        p = numbers_of(self.frame.select(self.terms(said["probs"])[0].expr).to_series())
+        answer, truth = (
+            words_of(self.frame.select(self.terms(said[name])[0].expr).to_series())
+            for name in ("predicted_label", "label")
+        )
+        if p is None or answer is None or truth is None:
+            return 0.0
+        right = (answer.str.to_lowercase() == truth.str.to_lowercase()).fill_null(False).to_numpy()
+        known = np.isfinite(p)
+        return order_of_events(p[known], right[known] * 1)[1]
 
     def one_column(self, option: str) -> str | None:
         """Return the column that an option names.
@@ -417,7 +485,8 @@ class _Readings(Head):
             if p is None or any(c is None or _is_decided(p, c.coded) for c in columns):
                 continue
             plain = not self.is_text(a) and lacking != "predicted_label"
-            if plain and np.nanmin(p) < 0.495:
+            kinds = max(2, *(0 if c is None else c.n_values for c in columns))
+            if plain and np.nanmin(p) < 1.0 / kinds - 0.005:  # of the likeliest of so many classes
                 continue
             given = {"predicted_label": quoted(a), "label": quoted(b)}
             chosen = {o: v for o, v in given.items() if o not in self.given} | options
@@ -524,6 +593,18 @@ class _Readings(Head):
             found.append(Reading({"label": None, "event": event, **place, **others}, when))
         return found
 
+    def with_horizon(self, reading: Reading) -> Reading:
+        """Return a reading with the horizon that the name of its prediction says, if it does."""
+        said = {**self.given, **reading.options}
+        names = [root for term in self.terms(said.get("probs")) for root in term.roots]
+        time = self.times[0]
+        found = named_horizon(names[0], time, self.numbers[time]) if len(names) == 1 else None
+        if found is None or said.get("horizon") != "NUMBER":
+            return reading
+        horizon, when = found
+        options = {**reading.options, "horizon": f"{horizon:g}"}
+        return replace(reading, options=options, when=f"{reading.when} and {when}")
+
     def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
         """Return readings in which a value of a column is the event and other ends are competing.
 
@@ -596,7 +677,8 @@ class _Readings(Head):
                 return pairs
             area, z = order_of_events(rows[0], rows[1])
             certain = area in (0.0, 1.0) and len(rows[0]) > 50
-            scores.append(0.0 if certain else z if when else abs(z))
+            guessed = when and "classes" not in options
+            scores.append(0.0 if certain else z if guessed else abs(z))
         best = max(scores, default=0.0)
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 

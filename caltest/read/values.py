@@ -7,7 +7,7 @@ outcomes and classes, and name the first cell that is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.features import as_features
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import bare_words, cumulative
+from caltest.data.doubts import bare_words, cumulative, orders_of_classes
 from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
@@ -42,6 +42,10 @@ MAY_LACK = frozenset({"by", "features"})
 
 #: How far beyond 0 and 1 rounding may bring a probability.
 BEYOND = 1e-6
+
+
+#: How far from 1 rows sum whose columns are no classes of one label.
+SUM_TOLERANCE = 0.02
 
 
 #: What stands for a blank among answers, in SQL.
@@ -233,7 +237,7 @@ class EvaluatedCells:
             if column.startswith("probs:") and self.is_plain(column) and has_commas(words):
                 every = [self.sql(c) for c in self.of("probs")]
                 every[self.of("probs").index(column)] = of_commas(self.sql(column), words)
-                readings = [Reading({"probs": ", ".join(every)})]
+                readings = [Reading(self._of_each(every))]
             raise InvalidPredictionsError(
                 f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}",
                 readings,
@@ -405,15 +409,15 @@ class EvaluatedCells:
             raise InvalidPredictionsError(text)
         if top > 100.0:
             unit = 10_000 if {*key(name).split("_")} & {"bp", "bps", "basis"} else "NUMBER"
-            every = ", ".join(f"{self.sql(c)} / {unit}" for c in self.of("probs"))
-            raise InvalidPredictionsError(text, [Reading({"probs": every})])
+            every = self._of_each(f"{self.sql(c)} / {unit}" for c in self.of("probs"))
+            raise InvalidPredictionsError(text, [Reading(every)])
         whole_row = self._sum_of_rows() if family else 100
-        every = ", ".join(f"{self.sql(c)} / {whole_row}" for c in self.of("probs"))
+        every = self._of_each(f"{self.sql(c)} / {whole_row}" for c in self.of("probs"))
         within = (values > 0.0) & (values < 1.0)
         whole = bool((values[~within] % 1.0 == 0.0).all())
         if not (whole and within.any()) or family:
             scale = "" if top > 10.0 or family else f"{name} is in percent"
-            readings = [Reading({"probs": every}, scale)]
+            readings = [Reading(every, scale)]
             if scale and bool((values % 1.0 == 0.0).all()):
                 readings.insert(0, Reading({"probs": f"{sql} / 10"}, f"{name} is out of 10"))
             raise InvalidPredictionsError(text, readings)
@@ -421,10 +425,17 @@ class EvaluatedCells:
         odd = f"{values[k]:g}"
         raise InvalidPredictionsError(
             f"{text}, and {odd} in {self.nth(k)} stands among percents that are whole numbers",
-            [Reading({"probs": every}, f"{odd} is {odd} %"),
+            [Reading(every, f"{odd} is {odd} %"),
              Reading({"probs": f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"},
                      f"{odd} is {100 * values[k]:g} %")],
         )  # fmt: skip
+
+    def _of_each(self, expressions: Iterable[str]) -> dict[str, str]:
+        """Return the options of expressions of all columns, with the classes that columns name."""
+        named = list(self.chosen.classes or ())
+        plain = self.wanted.classes or named == [str(j) for j in range(len(named))]
+        classes = {} if plain or not named else {"classes": ",".join(named)}
+        return {"probs": ", ".join(expressions)} | classes
 
     def _sum_of_rows(self) -> int:
         """Return 10, 100 or 1000 if all rows sum to it within 2 %, else 100."""
@@ -515,15 +526,44 @@ class EvaluatedCells:
                 place = {word: folded.index(word.lower()) for word in seen}
                 break
         if not place and seen:
-            shown = ", ".join(sorted(seen)[:LISTED_VALUES]) + ", …" * (len(seen) > LISTED_VALUES)
-            raise InvalidPredictionsError(
-                f"{name} is {shown}, but the classes of the probabilities are "
-                f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "
-                f"which label each of {self.chosen.name('probs')} is the probability of",
-                [Reading({"classes": "A,B,C"})],
-            )
+            raise self._of_other_classes(names, words)
         codes = words.replace_strict(list(place), list(place.values()), return_dtype=pl.Int64)
         return np.asarray(codes.to_numpy())
+
+    def _of_other_classes(self, names: Sequence[str], words: pl.Series) -> InvalidPredictionsError:
+        """Return the error for labels that the columns of probabilities are not called after.
+
+        Columns that do not sum to 1 may be predictions of one event by several models.
+        """
+        name, columns = self.name("label:0"), self.of("probs")
+        seen = sorted(words.unique().to_list())
+        shown = ", ".join(seen[:LISTED_VALUES]) + ", …" * (len(seen) > LISTED_VALUES)
+        try:
+            probs = self.probabilities()
+        except InvalidPredictionsError:  # said beside this
+            probs = np.ones((self.frame.height, len(names)))
+        if self.wanted.from_logits:
+            probs = np.exp(probs - probs.max(axis=1, keepdims=True))
+            probs = probs / probs.sum(axis=1, keepdims=True)
+        apart = np.abs(probs.sum(axis=1) - 1.0) > SUM_TOLERANCE
+        if {*seen} <= {"0", "1"} and apart.any() and len(columns) <= OFFERED:
+            each = [self.sql(column) for column in columns]
+            several_models = Reading({"probs": ", ".join(each)}, "they are of several models",
+                                     verb="compare")  # fmt: skip
+            return InvalidPredictionsError(
+                f"{self.chosen.name('probs')} do not sum to 1 in {self.nth(int(apart.argmax()))}, "
+                f"and {name} is 0 or 1: name the prediction of the event",
+                [*(Reading({"probs": sql}, f"{sql} is the prediction") for sql in each),
+                 several_models],
+            )  # fmt: skip
+        orders = orders_of_classes(names, words.to_list(), probs)
+        place = Reading({"classes": "A,B,C"}, f"A,B,C are {shown}, in the order of the columns")
+        return InvalidPredictionsError(
+            f"{name} is {shown}, but the classes of the probabilities are "
+            f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "
+            f"which label each of {self.chosen.name('probs')} is the probability of",
+            [Reading({"classes": ",".join(order)}, when) for order, when in orders] or [place],
+        )
 
     def answers(self) -> BoolArray:
         """Return whether the predicted class equals the label, booleans (n,).

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 520 tables of 52 kinds, names known and foreign.
+"""Files whose right reading is known: 600 tables of 60 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 520
+FILES = 600
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -654,6 +654,91 @@ def percent_signs(d: Draw) -> Case:
     return Case("percent signs", cells, p / 100, d.y, first, answers=True)
 
 
+def likert(d: Draw) -> Case:
+    """Columns in words, and labels from 1 that number them."""
+    d.n = 1000
+    P, k = _classes(d, 5)
+    names = ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"]
+    cells = {name: P[:, j] for j, name in enumerate(names)} | {"response": k + 1}
+    case = Case("likert", cells, P, k, {}, holds=("1 to 5 number the columns in their order",))
+    case.first = {"probs": ", ".join(map(quoted, names)), "label": "response"}
+    return case
+
+
+def by_alphabet(d: Draw) -> Case:
+    """Numbers of classes that were sorted by their names, as encoders of labels do."""
+    d.n = 1000
+    P, k = _classes(d, 4)
+    names = ["zebra", "ant", "monkey", "bear"]
+    rank = np.argsort(np.argsort(names))
+    cells = {f"prob_{name}": P[:, j] for j, name in enumerate(names)} | {"label": rank[k]}
+    case = Case("classes by alphabet", cells, P, k, {})
+    case.holds = ("0 to 3 number the classes in alphabetical order",)
+    return case
+
+
+def top_two(d: Draw) -> Case:
+    """The two likeliest of five classes with their probabilities."""
+    d.n = 1000
+    P, k = _classes(d, 5)
+    order, rows = np.argsort(-P, axis=1), np.arange(d.n)
+    cells = {"id": [f"i{j}" for j in rows]}
+    for place in (0, 1):
+        cells[f"top{place + 1}"] = order[:, place]
+        cells[f"top{place + 1}_prob"] = P[rows, order[:, place]]
+    case = Case("top two", cells | {"label": k}, P.max(axis=1), (order[:, 0] == k).astype(int), {})
+    case.holds = ("top1_prob is the confidence in top1",)
+    return case
+
+
+def two_models(d: Draw) -> Case:
+    """Predictions before and after recalibration, called like two classes."""
+    raw = np.round(d.risk**2 / (d.risk**2 + (1 - d.risk) ** 2), 4)
+    cells = {"p_raw": raw, "p_calibrated": d.risk, "label": d.y}
+    return Case("two models", cells, d.risk, d.y, {}, holds=("p_calibrated is the prediction",))
+
+
+def log_probabilities(d: Draw) -> Case:
+    P, k = _classes(d, 4)
+    P = np.clip(P, 1e-4, 1.0)
+    P = P / P.sum(axis=1, keepdims=True)
+    cells = {f"logprob_{j + 1}": np.round(np.log(P[:, j]), 6) for j in range(4)}
+    return Case("log-probabilities", cells | {"target": k + 1}, P, k, {}, holds=("",))
+
+
+def thousandths(d: Draw) -> Case:
+    p = np.round(d.risk, 3)
+    y = (d.rng.random(d.n) < p).astype(int)
+    cells = {"account": d.rng.integers(0, 90, d.n), "risk_score": np.rint(1000 * p).astype(int)}
+    case = Case("thousandths", cells | {"chargeback": y}, p, y, {})
+    case.holds = ("risk_score is a probability in thousandths",)
+    return case
+
+
+def members(d: Draw) -> Case:
+    """Members of an ensemble that predict the event, of all members."""
+    size = int(d.rng.choice([20, 50]))
+    k = np.rint(size * d.risk).astype(int)
+    y = (d.rng.random(d.n) < k / size).astype(int)
+    cells = {"members_yes": k, "members": np.full(d.n, size), "rain": y}
+    case = Case("members", cells, k / size, y, {})
+    case.holds = ("members_yes of members is the share of an ensemble",)
+    return case
+
+
+def named_horizon(d: Draw) -> Case:
+    """Risks whose name says by when the event is predicted, and follow-up in another unit."""
+    time, seen, _ = _followed(d)
+    unit = str(d.rng.choice(["years", "months", "days"]))
+    scale = {"years": 1.0, "months": 12.0, "days": 365.25}[unit]
+    cells = {"risk_5y": d.risk, f"followup_{unit}": np.round(scale * time, 3), "died": seen}
+    horizon = {"years": 5.0, "months": 60.0, "days": 1826.0}[unit]
+    case = Case("named horizon", cells, d.risk, seen, {})
+    case.holds = (f"risk_5y is the risk by time {horizon:g}",)
+    case.followup = (np.round(scale * time, 3), seen, horizon)
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -661,7 +746,8 @@ KINDS: list[Callable[[Draw], Case]] = [
     shuffled_names, options_in_json, semicolons, answers_of_numbers, followed_months, boxes,
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
     competing_column, causes, status_words, parts, leads, unknown_word,
-    lone_confidence, permuted, one_hot, tenths, comma_percents, verdicts,
+    lone_confidence, permuted, one_hot, tenths, comma_percents, verdicts, likert, by_alphabet,
+    top_two, two_models, log_probabilities, thousandths, members, named_horizon,
 ]  # fmt: skip
 
 

@@ -293,8 +293,12 @@ def test_whole_percents_of_classes_are_divided_and_named_by_the_label():
     names = ["below", "normal", "above"]
     columns = dict(zip(names, P.T, strict=True)) | {"observed": np.tile([*names], 10)}
     assert suggestions(columns) == [
-        ({"label": "observed", "probs": "below / 100, normal / 100, above / 100"}, "")
-    ]
+        (
+            {"label": "observed", "probs": "below / 100, normal / 100, above / 100",
+             "classes": "below,normal,above"},
+            "",
+        )
+    ]  # fmt: skip
 
 
 def test_the_largest_probability_is_no_label():
