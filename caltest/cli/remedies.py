@@ -25,6 +25,13 @@ NAME_LIKENESS = 0.75
 ENDED_FLAGS = ("--percent", "--one-model")
 
 
+#: The command that takes every option of a reading, and those of one FILE in whose place it stands.
+ALL_READINGS, OF_ONE_FILE = (
+    "audit",
+    (*("segments", "monitor", "test", "interval", "gate", "plot", "compare"),),
+)
+
+
 class InPlace(NamedTuple):
     """Replacement of a mistyped word of the command line; "" removes it.
 
@@ -92,16 +99,36 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
     readings = readings_of(error, words, group)
     shown: list[str] = []
     for reading in readings:
-        line = command(words, reading, group)
-        if not line:
-            continue
-        if isinstance(reading, Reading) and not reading.complete:
-            shown.append(f"if {reading.when}, say: {line}" if reading.when else f"say: {line}")
-        elif len(readings) == 1 and not reading.when:
-            shown.append(f"run: {line}")
-        else:
-            shown.append(f"if {reading.when or 'these options are meant'}: {line}")
+        commands = (command(each, reading, group) for each in _each_file(words, reading, group))
+        for line in filter(None, commands):
+            if isinstance(reading, Reading) and not reading.complete:
+                shown.append(f"if {reading.when}, say: {line}" if reading.when else f"say: {line}")
+            elif len(readings) == 1 and not reading.when:
+                shown.append(f"run: {line}")
+            else:
+                shown.append(f"if {reading.when or 'these options are meant'}: {line}")
     return list(dict.fromkeys(shown))
+
+
+def _each_file(
+    words: Sequence[str], reading: Reading | InPlace, group: click.Group
+) -> list[Sequence[str]]:
+    """Return the words of one command for each file of a comparison that lacks an option."""
+    files = [word for word in words[1:] if Path(word).is_file()]
+    here = words[:1] == ["compare"] and isinstance(reading, Reading) and not reading.verb
+    if not here or len(files) < 2 or _has(reading, _options("compare", group)):
+        return [words]
+    return [[word for word in words if word not in files or word == file] for file in files]
+
+
+def _has(reading: Reading | InPlace, options: Mapping[str, click.Option]) -> bool:
+    """Return whether options, by their spelling, are all that a reading sets."""
+    if isinstance(reading, InPlace):
+        return True
+    values = reading.options.items()
+    return {f"--{name.replace('_', '-')}" for name, v in values if name and v is not None} <= {
+        *options
+    }
 
 
 def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group) -> str:
@@ -119,7 +146,9 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
     verb = reading.verb or (words[0] if words else "")
     known, target = _options(words[0] if words else "", group), _options(verb, group)
     flags = {name: f"--{name.replace('_', '-')}" for name in reading.options if name}
-    if any(reading.options[name] is not None and flags[name] not in target for name in flags):
+    if not _has(reading, target) and verb in OF_ONE_FILE and not reading.verb:
+        verb, target = ALL_READINGS, _options(ALL_READINGS, group)
+    if not _has(reading, target):
         return ""
     gone = {target[flag].name for flag in flags.values() if flag in target} | {*flags}
     kept, rest = [verb], [*words[1:]]

@@ -60,6 +60,14 @@ OF_PARTS = re.compile(
 )
 #: Standard errors by which two parts of unclear names differ in their errors before a guard asks.
 PARTS_DIFFER = 4.0
+#: What columns of parts of a data set are called, whatever words they hold; and most parts.
+SPLIT_NAMES = frozenset(
+    (
+        *("split", "splits", "data_split", "dataset_split", "split_name", "partition", "subset"),
+        *("train_test", "train_or_test", "aufteilung", "particion", "particao", "ripartizione"),
+    )
+)
+MOST_PARTS = 5
 #: Columns of 0 and 1 that mark a part of a data set.
 SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?:_set)?")
 
@@ -110,6 +118,29 @@ def train_rows(rows: Rows) -> Question | None:
                 "may have been fitted to one"
             )
         return Question("train and test", text, readings)
+    return None
+
+
+def unknown_parts(rows: Rows) -> Question | None:
+    """Doubt a table with a column that is called a split, and whose words do not say of what.
+
+    There are 2 to 5 different values, of which one at least is not known as a part of a data set.
+    """
+    for column in rows.unused:
+        if without_accents(column.name) not in SPLIT_NAMES or column.coded is None:
+            continue
+        if column.counts is None or not 2 <= column.n_values <= MOST_PARTS:
+            continue
+        words = [w for w, k in zip(column.coded[1], column.counts, strict=True) if k]
+        if column.words is not None and split_parts(words):
+            continue
+        where = rows.where(column.equals(words[-1]))
+        text = (
+            f"{column.name} has the name of a split ({', '.join(words)}): if the model was fitted "
+            "to one of its parts, read another. "
+        )
+        text += spelt(f"Pass where={where!r} (--where {shlex.quote(where)}) for one of them")
+        return Question("train and test", text, (), asks=False)
     return None
 
 
@@ -698,6 +729,7 @@ def in_percent(expected: float, events: float) -> bool:
 #: Guards of rows and unused columns, in the order in which they are asked.
 GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     train_rows,
+    unknown_parts,
     repeated_rows,
     several_forecasts,
     several_models,

@@ -704,7 +704,16 @@ def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
         raise InvalidPredictionsError(f"there are no rows in its arrays: {shapes}")
     lengths = Counter(len(array) for array in rows.values())
     n = max(lengths, key=lambda length: (lengths[length], length))
-    return {name: array for name, array in rows.items() if len(array) == n}
+    kept = {name: array for name, array in rows.items() if len(array) == n}
+    if not any(array.ndim == 2 or key(name) in NAMES_OF_ARRAYS for name, array in kept.items()):
+        for name, array in rows.items():
+            if array.ndim == 2 and array.shape[1] == n:
+                raise InvalidPredictionsError(
+                    f"{name} has {len(array)} rows of {n} numbers, and {', '.join(kept)} "
+                    f"{several(n, 'value')}: a row of {name} is for one observation, so store the "
+                    f"transpose, {name}.T"
+                )
+    return kept
 
 
 # ------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ class _Readings(Head):
 
     def several_labels(self) -> list[Reading]:
         """Return the reading of pairs p_A, y_A of columns, one for each label of a row; or []."""
-        if self.given:
+        if self.given.keys() - {"features"}:
             return []
         both = [
             {n.partition("_")[2]: n for n in self.free if n.startswith(s)} for s in ("p_", "y_")
@@ -267,7 +267,7 @@ class _Readings(Head):
             return []
         events = all(n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
         inside = all(self.within(n, 0.0, 1.0) for n in probs.values())
-        return [Reading({"multilabel": True})] if events and inside else []
+        return [Reading({"multilabel": True}, verb="audit")] if events and inside else []
 
     def shares(self) -> list[Reading]:
         """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.

@@ -170,3 +170,75 @@ def test_a_binary_label_beside_a_time_puts_a_rejection_in_doubt_until_it_is_answ
     assert "Pass --event label, --time days and --horizon NUMBER if so, else --as-is." in out
     assert run("audit", file, "--event", "label", "--time", "days", "--horizon", "900")[0] == 0
     assert "Verdict: MISCALIBRATED" in run("audit", file, "--as-is")[1]
+
+
+def followed_models(folder, rng, n=500):
+    """Two files of risks by five years, the second too low; status in words."""
+    hazard = np.exp(rng.normal(-2.5, 0.6, n))
+    time, end = rng.exponential(1.0 / hazard), rng.uniform(1.0, 12.0, n)
+    risk = 1.0 - np.exp(-5.0 * hazard)
+    columns = {
+        "time_years": np.minimum(time, end).round(3),
+        "status": np.where(time <= end, "relapse", "censored"),
+    }
+    return [
+        write(folder / f"{name}.csv", risk_5y=p.round(4), **columns)
+        for name, p in (("old", risk), ("new", risk**2))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("segments", ("--min-rows", "50", "--alpha", "0.1")),
+        ("monitor", ("--state", "s.json", "--alpha", "0.1")),
+    ],
+)
+def test_follow_up_is_audited_where_a_command_does_not_take_it(tmp_path, rng, run, verb, options):
+    file, _ = followed_models(tmp_path, rng)
+    code, _, err = run(verb, *options, file)
+    ((line, words),) = commands_of(err)
+    assert code == 2
+    assert "risk_5y is the risk by time 5" in line
+    assert words[0] == "audit"
+    assert ("--alpha" in words) == ("--alpha" in options)
+    code, out, err = run(*words)
+    assert code == 0, err
+    assert "500 predictions" in out
+
+
+def test_models_with_follow_up_are_each_audited(tmp_path, rng, run):
+    old, new = followed_models(tmp_path, rng)
+    code, _, err = run("compare", old, new, "--seed", "3")
+    printed = [words for _, words in commands_of(err)]
+    assert code == 2
+    assert [[word for word in words if word in (old, new)] for words in printed] == [[old], [new]]
+    verdicts = ["Verdict: MISCALIBRATED" in run(*words)[1] for words in printed]
+    assert verdicts == [False, True]
+
+
+def test_words_of_the_outcome_keep_the_other_options(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 600).round(4)
+    died = np.where(rng.random(600) < p, "deceduto", "vivo")
+    files = [
+        write(
+            tmp_path / f"{name}.csv",
+            id=range(600),
+            probabilita=q,
+            esito=died,
+            eta=rng.integers(20, 90, 600),
+        )
+        for name, q in (("a", p), ("b", (p**2).round(4)))
+    ]
+    for words in (
+        ("compare", *files, "--seed", "3", "--level", "0.9"),
+        ("segments", files[0], "--min-rows", "50", "--n-resamples", "99"),
+        ("monitor", files[0], "--state", str(tmp_path / "s.json"), "--alpha", "0.01"),
+    ):
+        code, _, err = run(*words)
+        ((line, printed),) = commands_of(err)
+        assert code == 2
+        assert line.startswith("if deceduto is the event: ")
+        assert printed[: len(words)] == [*words]
+        code, _, err = run(*printed)
+        assert code == 0, err

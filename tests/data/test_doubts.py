@@ -177,6 +177,17 @@ def test_train_rows_are_asked_about_with_every_other_part():
     assert options_of(more)[0] == {"where": "(age > 60) AND split = 'test'"}
 
 
+def test_a_split_in_unknown_words_is_a_doubt_and_names_a_way_to_read_one_part():
+    p, y, rng = drawn()
+    for words in (["lern_a", "zug_b"], [0, 1]):
+        question = spare_columns.unknown_parts(rows_of(p, y, split=rng.choice(words, 400)))
+        assert not question.asks
+        assert f"({words[0]}, {words[1]})" in question.text
+        assert "where=" in question.text
+    for name, words in (("split", ["test", "val"]), ("split", [*"abcdef"]), ("mode", ["a", "b"])):
+        assert spare_columns.unknown_parts(rows_of(p, y, **{name: rng.choice(words, 400)})) is None
+
+
 @pytest.mark.parametrize(("name", "held"), [("is_train", "0"), ("In Train", "0"), ("holdout", "1")])
 def test_a_flag_of_train_rows_is_asked_about(name, held):
     p, y, rng = drawn()

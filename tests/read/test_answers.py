@@ -1,5 +1,7 @@
 """Answers beside the truth: blanks, spelling, confidences; and what is suggested."""
 
+import shlex
+
 import numpy as np
 import polars as pl
 import pytest
@@ -439,6 +441,33 @@ def test_rows_of_one_item_bring_an_audit_in_doubt():
     (doubt,) = (note for note in data.notes if isinstance(note, DependenceDoubt))
     assert "item" in doubt
     assert ct.audit(data).verdict is ct.AuditVerdict.IN_DOUBT
+
+
+def test_arrays_with_a_column_for_each_row_are_refused_with_the_transpose(tmp_path):
+    rng = np.random.default_rng(12)
+    probs, file = rng.dirichlet(np.ones(3), 50), tmp_path / "a.npz"
+    np.savez(file, probs=probs.T, labels=rng.integers(0, 3, 50))
+    with pytest.raises(InvalidPredictionsError, match=r"store the transpose, probs\.T"):
+        read_predictions(file)
+    np.savez(file, probs=probs, labels=rng.integers(0, 3, 50), means=probs.T)
+    assert read_predictions(file).n == 50
+
+
+@pytest.mark.parametrize("verb", ["audit", "report", "segments", "test"])
+def test_pairs_of_several_labels_are_read_by_the_printed_command(verb, tmp_path, run):
+    rng = np.random.default_rng(13)
+    P = rng.uniform(0.05, 0.95, (300, 3)).round(4)
+    names = ("a", "b", "c")
+    columns = {f"p_{name}": P[:, j] for j, name in enumerate(names)}
+    columns |= {f"y_{name}": (rng.random(300) < P[:, j]) * 1 for j, name in enumerate(names)}
+    file = tmp_path / "labels.csv"
+    pl.DataFrame(columns).write_csv(file)
+    out = ("-o", tmp_path / "r.html") * (verb == "report")
+    code, _, err = run(verb, file, *out)
+    (line,) = (line for line in err.splitlines() if line.startswith("run: "))
+    assert code == 2
+    code, out, err = run(*shlex.split(line.partition("caltest ")[2]))
+    assert (code, "labels a, b, c" in out + err or "300" in out) == (0, True)
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(-0.8, "in doubt"), (0.8, "miscalibrated")])
