@@ -67,7 +67,7 @@ SPLIT_NAMES = frozenset(
         *("train_test", "train_or_test", "aufteilung", "particion", "particao", "ripartizione"),
     )
 )
-MOST_PARTS = 5
+MOST_SPLITS = 5
 #: Columns of 0 and 1 that mark a part of a data set.
 SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?:_set)?")
 
@@ -129,7 +129,7 @@ def unknown_parts(rows: Rows) -> Question | None:
     for column in rows.unused:
         if without_accents(column.name) not in SPLIT_NAMES or column.coded is None:
             continue
-        if column.counts is None or not 2 <= column.n_values <= MOST_PARTS:
+        if column.counts is None or not 2 <= column.n_values <= MOST_SPLITS:
             continue
         words = [w for w, k in zip(column.coded[1], column.counts, strict=True) if k]
         if column.words is not None and split_parts(words):

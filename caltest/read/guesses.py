@@ -55,7 +55,7 @@ ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".s
 
 #: How names of columns say that they hold logarithms of probabilities.
 LOG_NAME = re.compile(
-    r"log_?(?:p|prob|probs|probability|likelihood|lik)(?:_|$)|(?:^|_)(?:lp|ll)(?:_|$)"
+    r"log_?(?:p|prob|probs|probability|likelihood)(?:_|$)|(?:^|_)(?:lp|ll)(?:_|$)"
 )
 
 

@@ -45,7 +45,7 @@ BEYOND = 1e-6
 
 
 #: How far from 1 rows sum whose columns are no classes of one label.
-SUM_TOLERANCE = 0.02
+NOT_ONE = 0.02
 
 
 #: What stands for a blank among answers, in SQL.
@@ -545,7 +545,7 @@ class EvaluatedCells:
         if self.wanted.from_logits:
             probs = np.exp(probs - probs.max(axis=1, keepdims=True))
             probs = probs / probs.sum(axis=1, keepdims=True)
-        apart = np.abs(probs.sum(axis=1) - 1.0) > SUM_TOLERANCE
+        apart = np.abs(probs.sum(axis=1) - 1.0) > NOT_ONE
         if {*seen} <= {"0", "1"} and apart.any() and len(columns) <= OFFERED:
             each = [self.sql(column) for column in columns]
             several_models = Reading({"probs": ", ".join(each)}, "they are of several models",
