@@ -119,7 +119,10 @@ ASCII = str.maketrans(
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Return the ASCII spelling of a character that an encoding lacks, and where to go on."""
+    """Return (text, position) for a character that an encoding lacks.
+
+    The text is its spelling in ASCII; encoding goes on at the position.
+    """
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end].translate(ASCII)
     return missing.encode("ascii", "backslashreplace").decode(), error.end

@@ -195,7 +195,7 @@ def _existing(path: Any) -> list[Path]:
 def leniency(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with rules to leave out a few incomplete rows.
 
-    They apply to commands that do not match rows with those of another file.
+    The rules apply only to commands that do not match rows with those of another file.
     """
     few = {} if options["drop_missing"] else {"drop_missing": MISSING_SHARE}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
@@ -306,7 +306,7 @@ def this_command(**options: Any) -> str:
 def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     """Write the requested report file; return the result with the exit code.
 
-    ``failed`` counts only with --fail-on-miscalibration.
+    ``failed`` is the exit code with --fail-on-miscalibration; otherwise it is 0.
     """
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}

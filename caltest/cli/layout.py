@@ -88,7 +88,11 @@ def _laid_text(result: Result, width: int) -> str:
 
 
 def _unsaid(text: str, card: Card) -> str:
-    """Leave out the verdict and the headline, which stand above, and what ``--verbose`` adds."""
+    """Return the text of a result without sentences that its card has said already.
+
+    These are the verdict and the headline. Further notes and recipes, which ``--verbose`` shows,
+    are counted only.
+    """
     lines, kept = text.split("\n"), list[str]()
     verdict = card.verdict.casefold()
     said = {verdict, verdict.removeprefix("gate "), _plain_words(card.headline)}

@@ -48,10 +48,7 @@ option: Callable[..., Callable[..., Any]] = partial(click.option, cls=Option, sh
 
 
 class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
-    """Click type of options that name columns.
-
-    A name, several with commas, or an SQL expression.
-    """
+    """Click type of options that name columns: names with commas, or SQL expressions."""
 
     name = "expr"
 
@@ -131,7 +128,7 @@ def _help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def elsewhere(name: str, **options: object) -> Reading:
-    """Return the reading of another command."""
+    """Return the reading of another command, called ``name``, with these options."""
     return Reading(options, verb=name)
 
 

@@ -215,10 +215,7 @@ def readings_of(
 
 
 def advice(error: click.NoSuchOption, group: click.Group) -> str:
-    """Return advice on an option that a command lacks.
-
-    Its name there, or the command that has it.
-    """
+    """Return advice on an option that a command lacks: its name there, or commands that have it."""
     if error.option_name in INSTEAD:
         return f" {INSTEAD[error.option_name][0]}"
     have = [name for name in group.commands if error.option_name in _options(name, group)]

@@ -489,7 +489,10 @@ def _models_of(
 def _after_models(
     read_each: Callable[..., Any], models: str, path: Path, *columns: Any, **arguments: Any
 ) -> Any:
-    """Call a reader with the column of models as its second argument."""
+    """Call ``read_each`` with ``models``, the column of models, as its second argument.
+
+    ``path``, ``columns`` and ``arguments`` are the other arguments of the reader.
+    """
     return read_each(path, models, *columns, **arguments)
 
 

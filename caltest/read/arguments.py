@@ -106,7 +106,11 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
 
 
 def _complete(probs: object, labels: object, options: Fields) -> Predictions:
-    """Return predictions of the array rows that lack no value, with a note on the rows left out."""
+    """Return predictions of the array rows that lack no value, with a note on the rows left out.
+
+    ``options`` are the other arguments of :meth:`Predictions.of`; design arguments are cut to the
+    same rows.
+    """
     values, truth = as_ndarray(probs, "probs"), as_column(labels, "labels")
     missing = np.zeros(len(truth), dtype=bool)
     if len(values) == len(truth):
@@ -361,11 +365,11 @@ def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
 
 
 def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -> IntArray | None:
-    """Return the places of one index's labels in another index, (n,).
+    """Return where the labels of one pandas index stand in another, (n,); None if both are equal.
 
-    None if the order is the same.
-
-    Indexes of another length are refused where labels are matched.
+    ``index`` and ``other`` are the indexes, ``names`` the names of their arguments in messages.
+    None also where ``other`` is missing or has another length. ``complete`` says that all arguments
+    have an index, so that rows may be reordered; otherwise indexes that differ are refused.
     """
     if other is None or len(other) != len(index) or index.equals(other):
         return None
@@ -402,9 +406,10 @@ def has_labels(model: object, labels: object) -> bool:
 
 
 def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
-    """Return labels for the rows of ``model``: by id from ``data``, or all in order.
+    """Return labels for the rows of ``model``, taken from ``data``.
 
-    An unknown or repeated id gets a placeholder; matching the rows refuses it later.
+    They are matched by the column ``ids``; without one they are in the order of ``data``. An
+    unknown or repeated id gets a placeholder; matching the rows refuses it later.
     """
     if data.ids is None or not isinstance(ids, str) or not is_table(model):
         return data.labels

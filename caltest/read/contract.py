@@ -318,7 +318,11 @@ def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
 
 
 def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> list[Reading]:
-    """Return the readings of several columns in the place of a label: votes, or several labels."""
+    """Return the readings of several columns in the place of a label.
+
+    Fractions are shares of votes; whole numbers are counts of votes, or marks of several labels.
+    The list is empty for other columns. ``schema`` maps the names of columns to their types.
+    """
     names = [term.column for term in columns if term.column is not None]
     if len(names) < max(2, len(columns)) or not all(schema[n].is_numeric() for n in names):
         return []
@@ -333,7 +337,10 @@ def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> lis
 
 
 def shares_of(columns: Iterable[str]) -> str:
-    """Return votes as expressions: shares, written in SQL, times their number."""
+    """Return the value of ``votes=`` for columns of shares, such as "round(a * NUMBER), …".
+
+    ``columns`` are expressions in SQL; NUMBER is a placeholder for the number of votes.
+    """
     return ", ".join(f"round({sql} * NUMBER)" for sql in columns)
 
 

@@ -180,9 +180,9 @@ def read_wanted(source: object, wanted: Wanted) -> Predictions:
 def read_table(
     table: Table, wanted: Wanted, *, in_memory: bool = False
 ) -> tuple[Predictions, IntArray]:
-    """Return (predictions, places).
+    """Return (predictions, places): the predictions of an open table, and their rows in it, (n,).
 
-    The predictions of an open table, and their rows in it, (n,).
+    Rows are counted from 0 in messages if the table is in memory, else from 1.
     """
     table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
@@ -685,11 +685,12 @@ def read_growing(
     begun: bool = False,
     **options: Any,
 ) -> Growing:
-    """Read a file that is still being written; as :func:`read_predictions`.
+    """Read a file that is still being written, as :func:`read_predictions` reads a file.
 
-    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
-    ``ids`` are the times of the rows; without them these must be in the order of their dates.
-    Guards look at rows with a label, unless counting has ``begun``: a drift is no misreading.
+    ``probs``, ``label`` and ``options`` are as there. With ``drop_missing`` rows without a
+    prediction are left out; those without a label wait. ``ids`` are the times of the rows; without
+    them these must be in the order of their dates. Guards look at rows with a label, unless
+    counting has ``begun``: a drift is no misreading.
     """
     wanted = Wanted(probs=probs, label=label, **options)
     with table_of(path, wanted) as (table, wanted), naming(table.name):

@@ -220,9 +220,9 @@ def _beginning(path: Path) -> str:
 
 
 def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
-    """Unpack a compressed file into ``folder``.
+    """Unpack a compressed file into ``folder``; return the copy and the suffix of its inner name.
 
-    Return the copy, and the suffix of its inner name.
+    ``ending`` is the suffix of the file, such as ".gz".
     """
     inner = path.stem
     copy = folder / "unpacked"
@@ -271,7 +271,10 @@ def unzst(data: bytes) -> bytes:
 
 
 def _delimited(path: Path, folder: Path) -> Table:
-    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
+    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB.
+
+    ``folder`` is a temporary folder for a corrected copy, if one is needed.
+    """
     import polars as pl
 
     refuse_long_lines(path)
@@ -333,7 +336,7 @@ _BLANKS = r'\s+(?=(?:[^"]*"[^"]*")*[^"]*$)'
 
 
 def _single_blanks(path: Path, folder: Path) -> Path:
-    """Return a copy of a text file in which columns are separated by single blanks."""
+    """Return a copy, in ``folder``, of a text file with single blanks between the columns."""
     copy = folder / "blanks"
     with path.open(encoding="utf-8-sig") as old, copy.open("w", encoding="utf-8") as new:
         for line in old:
@@ -355,7 +358,7 @@ def _check_header(header: Sequence[str]) -> None:
 
 
 def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
-    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds."""
+    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds in ``folder``."""
     with path.open("rb") as file:
         head = file.read(HEAD)
     wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -604,9 +607,9 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
 
 
 def member(name: str, place: int) -> str:
-    """Return the column name for one place of an array.
+    """Return the column name of a place of an array: p0, p1, … or ``name_0``, ….
 
-    P0, p1, … for ``probs``, else ``name_0``, ….
+    The first form is for arrays called ``probs`` or the like.
     """
     return f"p{place}" if key(name) in NAMES_OF_ARRAYS else f"{name}_{place}"
 

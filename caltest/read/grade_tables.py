@@ -71,9 +71,10 @@ class CountTable:
         return list(self.table.schema)
 
     def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
-        """Return the evaluated cells of columns and expressions, by role.
+        """Return the evaluated cells of columns and expressions.
 
-        ``where`` selects rows.
+        ``found`` maps roles such as "n" to expressions, and ``where`` is a condition that selects
+        rows.
         """
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
@@ -170,10 +171,11 @@ def read_grades(
     counts: CountTable, request: Mapping[str, str | None], where: str | None = None,
     as_is: bool = False,
 ) -> Grades:  # fmt: skip
-    """Return checked grades; columns that ``request`` does not name are found by ``GRADE_NAMES``.
+    """Return checked grades.
 
-    A row that is the sum of all others in both counts, without a probability, is left out with a
-    note; one with a probability is asked about.
+    ``request`` maps roles (n, events, probability, names) to the user's expressions; for a role
+    without one, the column is found by ``GRADE_NAMES``. A row that is the sum of all others in both
+    counts, without a probability, is left out with a note; one with a probability is asked about.
     """
     found = _chosen(counts, request)
     cells = counts.cells(found, where)
@@ -217,9 +219,9 @@ def read_grades(
 
 
 def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:
-    """Return the expressions of a table of grades by role.
+    """Return the expressions of a table of grades by role, of the user or found by ``GRADE_NAMES``.
 
-    Named by the user, or by ``GRADE_NAMES``.
+    ``request`` maps roles to the user's expressions, None where there is none.
     """
     schema = counts.table.schema
     found: dict[str, Term] = {}
@@ -260,9 +262,10 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 
 
 def _called(counts: CountTable, free: Sequence[str]) -> str:
-    """Return the first column of text, or whole numbers that differ, or two together, else "".
+    """Return the expression of a column, or of two together, that names the grades, or "".
 
-    Numbers must increase along the rows, or differ together with another column.
+    Candidates are the columns ``free`` that no role uses. The first column of text that differs in
+    all rows is taken, or of whole numbers that increase, or two columns that differ together.
     """
     kinds = counts.table.schema
     text = [name for name in free if str(kinds[name]) == "String"]

@@ -239,7 +239,10 @@ class Head:
         return [{"probs": p} for p in each]
 
     def as_odds(self, options: Options) -> Options:
-        """Return options with ``1 / x`` for ``x / 100`` if outcomes are 1000 times as likely so."""
+        """Return the options with decimal odds, ``1 / x``, in place of percents, ``x / 100``.
+
+        They are returned unchanged unless the outcomes are 1000 times as likely with the odds.
+        """
         probs = options.get("probs") or ""
         name = next((n for n in self.numbers if probs == f"{quoted(n)} / 100"), None)
         if name is None or np.nanmin(self.numbers[name]) < 1.0:
@@ -308,9 +311,9 @@ class Head:
         return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
 
     def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return groups of columns whose names share a beginning, and all columns.
+        """Return groups of columns whose names share a beginning, smallest first.
 
-        Smallest first.
+        The last group is all of ``numbers``.
         """
         stems: dict[str, list[str]] = {}
         for n in numbers:
@@ -329,10 +332,7 @@ class Head:
         return found
 
     def logits(self, numbers: Sequence[str]) -> list[str]:
-        """Return a group of columns called logits with values outside [0, 1].
-
-        [] if there is none.
-        """
+        """Return a group of columns called logits with values outside [0, 1], or []."""
         for members in self.stems(numbers):
             values = np.concatenate([self.numbers[n] for n in members])
             called = all("logit" in key(n) for n in members)
@@ -367,7 +367,11 @@ class Head:
     # --- outcomes ------------------------------------------------------------------------------
 
     def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for columns and expressions that may be the outcome."""
+        """Return (options, condition) for columns and expressions that may be the outcome.
+
+        ``probs`` are options for the predictions; the condition in words is "" where there is no
+        doubt.
+        """
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
         if "classes" in wanted[0]:  # odds of one race
@@ -411,7 +415,11 @@ class Head:
         return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
 
     def one_hot(self, families: Sequence[Sequence[str]]) -> str:
-        """Return the label of columns of which one holds 1 and the others 0, "" if none are so."""
+        """Return the label of columns of which one holds 1 and the others 0, as an expression, or "".
+
+        ``families`` are the groups of columns of predictions; the ends of the names have to be the
+        same.
+        """
         flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
         for names in self.stems(flags):
             ends = {key(end): name for end, name in zip(ends_of(names), names, strict=True)}
@@ -431,7 +439,8 @@ class Head:
     def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for columns whose blanks may mean "no event".
 
-        The predictions have to rank blanks below values, or there is a single value.
+        Such a column has a single value beside blanks, or the predictions (``probs`` are their
+        options) are higher in rows with a value.
         """
         found = []
         for name in self.free:
@@ -485,9 +494,10 @@ class Head:
         return "'CODE'" if self.is_text(name) else "CODE"
 
     def is_told(self, name: str, probs: Sequence[Options]) -> bool:
-        """Return whether a prediction ranks a code, or the numbers, of a column.
+        """Return whether predictions are related to a column that may hold the outcome.
 
-        ``probs`` are the options for the prediction.
+        They are if they rank one of its codes, or its numbers. ``probs`` are the options for the
+        predictions.
         """
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))

@@ -237,7 +237,11 @@ def _options(record: dict[str, Any]) -> list[str]:
 
 
 def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
-    """Return the index of the right option, checked against the recorded accuracy ``acc``."""
+    """Return the index of the right option of a sample, checked against its accuracy ``acc``.
+
+    ``row`` is the number of the sample in messages, ``logits`` (K,) are the options'
+    log-likelihoods.
+    """
     answer = str(record["target"]).strip()
     target = int(answer) if answer.isdecimal() else _options(record).index(answer)
     best = np.flatnonzero(logits == logits.max())

@@ -36,8 +36,9 @@ def read_forecasters(
 ) -> dict[str, Predictions]:
     """Read several forecasters from one table, each a column or an expression.
 
-    As :func:`read_predictions`; ``label`` may be one expression for all forecasters, or one each.
-    With ``drop_missing``, the rows are the rows that every forecaster has.
+    ``source`` and ``options`` are as for :func:`read_predictions`; ``probs`` has the forecasters,
+    separated by commas, and ``label`` one expression for all of them, or one each. With
+    ``drop_missing``, the rows are the rows that every forecaster has.
     """
     wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
     with table_of(source, wanted) as (table, wanted), naming(table.name):
@@ -62,10 +63,10 @@ def read_forecasters(
 
 
 def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str]) -> None:
-    """Refuse one outcome for models that each have their own, by what names of columns share.
+    """Refuse one outcome for several models if a model seems to have an outcome of its own.
 
-    A model has its own outcome where a column of two values shares a word with its predictions that
-    no other model's predictions have.
+    It has one where a column of two values shares a word of its name with this model's predictions
+    only. ``parts`` are the expressions of the models' predictions.
     """
     names = [" ".join(root for term in terms_of(part, table.schema) for root in term.roots)
              for part in parts]  # fmt: skip
@@ -116,8 +117,9 @@ def read_each(
 ) -> dict[str, Predictions]:
     """Read several models from one table, in which a column says whose prediction a row is.
 
-    As :func:`read_predictions`; ``models`` is the column. Rows of the models are matched by
-    ``ids``, or by a column that names the rows of each model and has the same values for all.
+    ``models`` is that column; other arguments are as for :func:`read_predictions`. Rows of the
+    models are matched by ``ids``, or by a column that names the rows of each model and has the same
+    values for all.
     """
     wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
     wanted = replace(wanted, drop_missing=drop_missing)
@@ -218,10 +220,11 @@ def common_ids(sources: Sequence[object]) -> dict[str, int]:
 
 
 def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
-    """Say whether rows of the same ids have the same labels, beyond chance.
+    """Return whether rows of the same ids have the same labels, beyond chance.
 
-    False where labels of one id differ, None where they could agree by chance (probability above
-    1 / (1000 columns) if labels were drawn at the frequencies of the first rows).
+    It is False where labels of one id differ. It is None where they could agree by chance: labels
+    drawn at the frequencies of the first rows would agree with a probability above 1 / (1000
+    columns), with ``n_columns`` columns that could be ids.
     """
     labels = [dict(zip(np.asarray(d.ids).astype(str), d.labels, strict=True)) for d in rows]
     common = set.intersection(*({*one} for one in labels))
@@ -237,7 +240,8 @@ def refuse_shared(
 ) -> None:
     """Ask about files of other observations that have rows in common, or labels in one order.
 
-    ``read`` returns the rows of a source with the ids of a column.
+    ``read`` returns the rows of a source with the ids of a column. DoubtfulInputError is the
+    question.
     """
     columns = common_ids(sources)
     for column, shared in columns.items():
@@ -265,7 +269,11 @@ def refuse_other_rows(
     names: Sequence[str], sources: Sequence[object], data: Sequence[Predictions],
     read: Callable[[object, str | None], Predictions],
 ) -> None:  # fmt: skip
-    """Refuse files of different rows, with the commands that are true for the ids they share."""
+    """Refuse models of different rows, with commands that fit the ids they share.
+
+    ``names``, ``sources`` and ``data`` are names, files or tables, and predictions of the models;
+    ``read`` returns the rows of a source with the ids of a column.
+    """
     if len({d.n for d in data}) == 1 and all(
         np.array_equal(data[0].labels, d.labels) for d in data[1:]
     ):

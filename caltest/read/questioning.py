@@ -241,7 +241,7 @@ def unlike_answers(
 ) -> Question | None:
     """Ask whether answers equal the truth except for case, surrounding signs, or number formats.
 
-    Compared as they are, they would count as wrong.
+    Compared as they are, such answers would count as wrong.
     """
     import polars as pl
 
@@ -377,7 +377,7 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
 
 def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
-    """Return a condition, also true of blanks, joined with the user's own ``where``."""
+    """Return a condition joined with the user's own ``where``; with ``blank`` it keeps blanks."""
     condition = f"coalesce({condition}, TRUE)" if blank else condition
     return condition if wanted.where is None else f"({wanted.where}) AND {condition}"
 
@@ -718,9 +718,9 @@ def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
 
 
 def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> FloatArray | None:
-    """Return the cells (n, K) of a family of columns.
+    """Return the cells (n, K) of a family of columns; None if they are neither counts nor shares.
 
-    None if they are neither counts nor shares.
+    ``head`` are the rows of the table, ``rows`` (n,) the places of the rows that are read.
     """
     frame = head.select(family)
     if any(column.null_count() for column in frame.get_columns()):
@@ -732,9 +732,9 @@ def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> Flo
 
 
 def _is_majority(votes: FloatArray, labels: IntArray) -> bool:
-    """Return whether labels (n,) are the classes with most votes.
+    """Return whether labels (n,) are the classes with most votes (n, K) in every row.
 
-    Votes (n, K) have to be divided in some rows.
+    Votes have to be divided in some rows.
     """
     ordered = np.sort(votes, axis=1)
     clear = ordered[:, -1] > ordered[:, -2]

@@ -203,9 +203,9 @@ class _Readings(Head):
     """Guesses of columns, put together to readings with their conditions in words."""
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings.
+        """Return likely readings for the role that is ``lacking``.
 
-        With placeholders such as COLUMN if there is none, or too many.
+        If there is none, or too many, one reading has placeholders such as COLUMN.
         """
         if grades := self.grades():
             return grades
@@ -437,10 +437,7 @@ class _Readings(Head):
         return order_of_events(p[known], right[known] * 1)[1]
 
     def one_column(self, option: str) -> str | None:
-        """Return the column that an option names.
-
-        None without the option, and for an expression.
-        """
+        """Return the column that an option names; None without it, and for an expression."""
         listed = self.terms(self.given.get(option))
         return listed[0].column if len(listed) == 1 else None
 
@@ -499,9 +496,9 @@ class _Readings(Head):
         return found
 
     def of_confidence(self, answers: Sequence[Reading]) -> list[Reading]:
-        """Return readings of a confidence.
+        """Return readings of a confidence: in an answer, or with a label that says "right".
 
-        In an answer column, or with a label that says "right".
+        ``answers`` are the readings that name the answer.
         """
         labels = [n for n in self.words if key(n) in LABELS]
         if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
@@ -515,7 +512,10 @@ class _Readings(Head):
         return [*(others or [Reading({"predicted_label": "COLUMN"})]), right]
 
     def verdicts(self) -> list[Reading]:
-        """Return readings by which a word says that an answer was right, as confidences tell."""
+        """Return readings by which one word of a column says that an answer was right.
+
+        The confidences have to be higher in the rows with that word.
+        """
         found = []
         for options in self.probabilities():
             for name in (n for n in self.words if self.is_text(n) or n in self.two):
@@ -608,7 +608,9 @@ class _Readings(Head):
     def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
         """Return readings in which a value of a column is the event and other ends are competing.
 
-        If there would be too many, the columns of predictions stay a placeholder.
+        ``probs`` are options for predictions, ``place`` the options for time and horizon, and
+        ``followed`` the condition in words that rows were followed. If there would be too many
+        readings, the columns of predictions stay a placeholder.
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
@@ -639,9 +641,9 @@ class _Readings(Head):
         return readings if len(readings) > 1 else [Reading(readings[0].options, followed)]
 
     def two_ends(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for each of two ends that stand beside "censored".
+        """Return (options, condition) for each of two ends beside "censored" in a column.
 
-        The one that the columns of predictions are called after comes first.
+        An end whose word is in the name of the predictions ``probs`` comes first.
         """
         called = "_".join(key(r) for p in probs for r in self.roots(p.get("probs")))
         for name in (n for n in self.words if self.is_text(n)):
@@ -668,7 +670,8 @@ class _Readings(Head):
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
         """Return the pairs whose predictions clearly rank the outcomes; all of them if none does.
 
-        For a guessed event (a pair with a condition), events have to have higher predictions.
+        ``pairs`` are (options, condition). For a guessed event (a pair with a condition), events
+        have to have higher predictions.
         """
         scores = []
         for options, when in pairs:

@@ -37,7 +37,7 @@ ROWS_A_PIECE = 2**22
 
 
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
-    """Return a lazy frame with the chosen expressions as columns ``option:k``.
+    """Return a lazy frame of the chosen expressions, in columns called ``option:k``.
 
     It has the rows that ``where`` keeps. Rows are counted from ``first`` in messages.
     """

@@ -252,7 +252,10 @@ class EvaluatedCells:
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
     def _swapped(self, label: str) -> list[Reading]:
-        """Return the reading with prediction and label exchanged, if the one prediction is 0/1."""
+        """Return the reading with prediction and label exchanged, if the one prediction is 0/1.
+
+        ``label`` is the column of the label.
+        """
         probs = self.of("probs")
         if len(probs) != 1 or not (cells := self.frame[probs[0]]).dtype.is_numeric():
             return []
@@ -469,7 +472,10 @@ class EvaluatedCells:
     # --- labels --------------------------------------------------------------------------------
 
     def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
-        """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None."""
+        """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None.
+
+        ``probs`` (n,) or (n, K) are the probabilities, whose columns may name the classes.
+        """
         if self.of("predicted_label"):
             if probs.ndim > 1:
                 raise InvalidPredictionsError(
