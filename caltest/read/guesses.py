@@ -415,7 +415,7 @@ class Head:
         return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
 
     def one_hot(self, families: Sequence[Sequence[str]]) -> str:
-        """Return the label of columns of which one holds 1 and the others 0, as an expression, or "".
+        """Return, as an expression, the label that one-hot columns of 0 and 1 stand for, or "".
 
         ``families`` are the groups of columns of predictions; the ends of the names have to be the
         same.
