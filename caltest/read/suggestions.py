@@ -319,9 +319,10 @@ class _Readings(Head):
         return None if words is None else ([key(end) for end in ends_of(names)], words)
 
     def classes(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for each likely order of classes that names do not say.
+        """Return (options, condition) for each likely order of classes that names do not tell.
 
-        The placeholder ``classes=A,B,C`` if there is none; no options if names say the classes.
+        ``options`` name the columns of probabilities. If no order is likely, the placeholder
+        ``classes=A,B,C`` is returned; if names tell the classes, no options.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or "classes" in options:
@@ -420,9 +421,9 @@ class _Readings(Head):
         ]
 
     def ranks_answers(self, reading: Reading) -> float:
-        """Return z of the order in which a confidence ranks right answers above wrong ones.
+        """Return z of a test whether right answers have higher confidences than wrong ones.
 
-        0 if it is unknown.
+        ``reading`` names the columns of confidence, answer and truth; 0 if one cannot be read.
         """
         said = {**self.given, **reading.options}
         p = numbers_of(self.frame.select(self.terms(said["probs"])[0].expr).to_series())
