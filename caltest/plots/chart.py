@@ -356,8 +356,8 @@ class Chart:
         ax.tick_params(labelsize=SMALL_PRINT, length=2.5, width=0.6, pad=2)
         if self.names_width:
             ax.tick_params(axis="y", length=0)
-        ax.set_xlabel(xlabel, fontsize=size, labelpad=2)
-        ax.set_ylabel(ylabel, fontsize=size, labelpad=2)
+        ax.set_xlabel(xlabel, fontsize=size, labelpad=2, parse_math=False)
+        ax.set_ylabel(ylabel, fontsize=size, labelpad=2, parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[:].set_linewidth(0.6)
         if ticks is not None:
