@@ -142,7 +142,7 @@ def plan(
             "shows an error that is not there: name one, such as planning.Slope(0.8)"
         )
     generator = np.random.default_rng(rng)
-    first, _ = population.draw(generator, 2)
+    first, _ = population.draw_rows(generator, 2)
     statistic, through, named = _looked_through(statistic, lens, first)
     alpha = statistic.alpha if isinstance(statistic, Monitor) else alpha
     large = purpose == "test" and isinstance(statistic, CalibrationInTheLarge)
@@ -496,7 +496,7 @@ class Task:
 
         They are data, labels (None, as the data have them), statistic and options.
         """
-        data, _ = self.population.draw(rng, n)
+        data, _ = self.population.draw_rows(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
     def _succeeds(self, rng: Rng, n: int) -> bool:
@@ -526,7 +526,7 @@ class Task:
         It is :func:`caltest.compare` without each model's own test.
         """
         sides = []
-        for data in filter(None, self.population.draw(rng, n)):
+        for data in filter(None, self.population.draw_rows(rng, n)):
             prepared = prepare(self.statistic, self.lens(data))
             if prepared.cells is None or prepared.cells.bins is None:
                 raise StatisticError("comparisons are of binned errors: take DebiasedL2(bins)")
@@ -552,7 +552,7 @@ class Task:
         """
         monitor, block = self.statistic, MONITOR_BLOCK
         while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:
-            monitor = monitor.update(self.population.draw(rng, block)[0])
+            monitor = monitor.update(self.population.draw_rows(rng, block)[0])
             block = min(2 * block, ROWS_LAST_TRIED // 8)
         alarm: int | None = monitor.alarm
         return alarm
@@ -823,7 +823,7 @@ class Population:
     def _true(self, probs: FloatArray) -> FloatArray:
         return probs if self.truth is None else np.asarray(self.truth(probs))
 
-    def draw(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
+    def draw_rows(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
         """Draw n labelled rows; return them, and the second model's predictions or None."""
         if self.clustered:
             assert self.data is not None

@@ -272,7 +272,7 @@ class SoftmaxLoss:
     weights: FloatArray | None = None
     _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
 
-    def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
+    def mean_loss(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return (loss, gradient) at the parameters ``theta``; the gradient has shape (d,)."""
         from scipy.special import log_softmax
 
@@ -310,10 +310,10 @@ class SoftmaxLoss:
         from scipy.optimize import minimize
 
         minimum = minimize(
-            self.value, self.identity, method="trust-ncg", jac=True, hessp=self.curvature,
+            self.mean_loss, self.identity, method="trust-ncg", jac=True, hessp=self.curvature,
             options={"gtol": AIM, "maxiter": 1000},
         )  # fmt: skip
-        norm = float(np.linalg.norm(self.value(minimum.x)[1]))
+        norm = float(np.linalg.norm(self.mean_loss(minimum.x)[1]))
         if not norm <= GRADIENT:
             raise StatisticError(
                 f"the fit has not converged after {minimum.nit} Newton steps (the norm of the "
@@ -477,7 +477,7 @@ class BetaCalibration(_ByCurves, Penalised):
             part = event.logistic(features[:, free], identity[free], self.penalty)
             theta[free] = part.minimised()
             bound = np.setdiff1d(range(3), free)
-            if (theta[:2] >= 0.0).all() and (whole.value(theta)[1][bound] >= 0.0).all():
+            if (theta[:2] >= 0.0).all() and (whole.mean_loss(theta)[1][bound] >= 0.0).all():
                 break
         return BetaCurve(*theta.tolist())
 
@@ -680,7 +680,7 @@ class TemperatureScaling(Penalised):
 
         forward = lambda theta: theta[0] * scores  # noqa: E731
         loss = SoftmaxLoss(forward, adjoint, labels, np.ones(1), self.penalty, weights)
-        if loss.value(np.zeros(1))[1][0] >= 0.0:
+        if loss.mean_loss(np.zeros(1))[1][0] >= 0.0:
             raise StatisticError(
                 "the labels are less likely under these predictions than under uniform guessing, "
                 "and no temperature repairs that: are labels and columns in the same order?"

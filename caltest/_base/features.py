@@ -91,7 +91,7 @@ class Features:
         return replace(self, columns=columns)
 
     @property
-    def named(self) -> dict[str, Feature]:
+    def by_name(self) -> dict[str, Feature]:
         """Return the columns as a dictionary by name."""
         return {column.name: column for column in self.columns}
 
@@ -127,7 +127,7 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     names the rows: more than 20 levels, and half as many as there are rows.
     """
     if isinstance(values, Features):
-        table: dict[str, object] = {**values.named}
+        table: dict[str, object] = {**values.by_name}
     else:
         values = opened(values, "features")
         names = names_of(values)

@@ -102,7 +102,7 @@ def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
             warnings.simplefilter("ignore")
             asked = leniency(options) | {"features": "*", "as_is": True}
             rows = read_file(options["file"][0], asked)
-            few = max(ROWS_SEEN, CELLS_SEEN // max(1, len(rows.features.named)))
+            few = max(ROWS_SEEN, CELLS_SEEN // max(1, len(rows.features.by_name)))
             if rows.n > few:
                 rows = rows.take(np.linspace(0, rows.n - 1, few).astype(np.int64))
             return searchable(rows)

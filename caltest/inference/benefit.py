@@ -475,7 +475,7 @@ class UnitSums:
     """Sums over independent units (rows, or clusters) of T values of each row.
 
     ``sums`` (G, T) are Σ w x over the rows of a unit, and ``mass`` (G,) is Σ w. A unit of average
-    importance has the mass ``size`` = Σ m² / Σ m, and there are ``number`` = (Σ m)² / Σ m² of them.
+    importance has the mass ``unit_mass`` = Σ m² / Σ m; ``n_units`` = (Σ m)² / Σ m² is their number.
     """
 
     sums: FloatArray = field(repr=False)
@@ -494,14 +494,14 @@ class UnitSums:
         return cls(np.add.reduceat(sums[order], starts), np.add.reduceat(mass[order], starts))
 
     @property
-    def size(self) -> float:
+    def unit_mass(self) -> float:
         """Mass of a unit of average importance; 1 for rows without weights."""
         return float(np.square(self.mass).sum() / self.mass.sum())
 
     @property
-    def number(self) -> float:
+    def n_units(self) -> float:
         """Effective number of units; n for rows without weights."""
-        return float(self.mass.sum() / self.size)
+        return float(self.mass.sum() / self.unit_mass)
 
 
 def _student_limits(
@@ -527,7 +527,7 @@ def _moments(
     """
     from scipy.stats import t as student
 
-    n, size = gains.number + 2.0 * pseudo, gains.size
+    n, size = gains.n_units + 2.0 * pseudo, gains.unit_mass
     mean = (gains.sums.sum(axis=0) / size + pseudo * ends.sum(axis=0)) / n
     away, far = (gains.sums - gains.mass[:, None] * mean) / size, ends - mean
     covariance = (away.T @ away + pseudo * far.T @ far) / (n - 1.0)
@@ -553,7 +553,7 @@ def _band_of_means(
     normal = np.random.default_rng(rng).standard_normal((NORMAL_DRAWS, deviation.size))
     curves = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     largest = float(np.quantile(np.abs(curves).max(axis=1), level))
-    freedom = gains.number + 2.0 * pseudo - 1.0
+    freedom = gains.n_units + 2.0 * pseudo - 1.0
     return mean, error, float(student.ppf(norm.cdf(largest), freedom)), point
 
 

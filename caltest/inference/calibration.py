@@ -37,7 +37,15 @@ from caltest.nulls import (
     check_run,
     simulate_by,
 )
-from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, counter_kernel, kernel, keys, mixed
+from caltest.nulls.lanes import (
+    GAMMA,
+    UNIFORM_STEP,
+    Seed,
+    counter_kernel,
+    kernel,
+    mixed,
+    stream_keys,
+)
 from caltest.results import CalibrationTestResult, ComparisonResult, JointTestResult, Subgroups
 from caltest.results.base import Result, go_on
 from caltest.statistics import ECE, CoxLR, CoxScore, EValue, Statistic
@@ -541,7 +549,7 @@ class Permutations:
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J)."""
-        return self._ranges(keys(seed, first, count)[:2], shuffled=True)
+        return self._ranges(stream_keys(seed, first, count)[:2], shuffled=True)
 
     def _ranges(self, streams: NDArray[np.uint64], shuffled: bool) -> FloatArray:
         ranges = np.empty((streams.shape[1], self.n_groups))

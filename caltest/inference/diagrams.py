@@ -172,7 +172,7 @@ def reliability_fit(
             (low, high), n_draws, ended = label_bars(
                 induced, curves, scheme, level, simultaneous=simultaneous, **run
             )
-        test = view.test(statistic, induced, run)
+        test = view.own_test(statistic, induced, run)
         ended = ending(ended, test.ended)
     return ReliabilityFit(
         predicted=at,
@@ -430,7 +430,7 @@ def reliability_simplex(
         bin_low = bins.slices(ordered[first]) / bins.n_bins
         bin_high = bin_low + 1.0 / bins.n_bins
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    test = view.test(ECE(bins), induced, run)
+    test = view.own_test(ECE(bins), induced, run)
     pvalue, adjusted, n_draws, ended = _pvalues(induced, cells, test, run)
     return ReliabilitySimplex(
         bin_low=bin_low, bin_high=bin_high, count=cells.counts,
@@ -528,7 +528,7 @@ def bin_sensitivity(
     binnings = [as_binning(one) for one in bins]
     rows, tests = [], []
     for binning in binnings:
-        test = view.test(ECE(binning, distance=distance), view.problem, run)
+        test = view.own_test(ECE(binning, distance=distance), view.problem, run)
         law = test.null_distribution
         assert law is not None
         ends = law.ppf(0.5 * (1.0 - level)), law.ppf(0.5 * (1.0 + level))

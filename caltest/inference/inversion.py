@@ -88,7 +88,7 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
     An error is refuted if T₁ reaches the observed value with probability ``alpha`` or less.
     """
     observed = float(absolute_error(cells, cells.sums))
-    error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
+    error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
 
     def plausible(theta: float) -> bool:
         noise = np.abs(cells.noise(theta / observed, cells.n * theta))
@@ -103,7 +103,7 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 
     Among all errors of one size it takes the one that makes T₁ smallest.
     """
-    error = cells.share_error(np.abs(cells.gaps).sum(axis=1))
+    error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
     towards = np.where(cells.sums < 0.0, -cells.unit, cells.unit)
     total = float(cells.unit.sum()) / cells.n
@@ -147,7 +147,7 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
     An error is refuted if T₂ reaches the observed value with probability ``alpha`` or less.
     """
     observed = float(squared_error(cells, cells.sums))
-    error = cells.share_error((cells.gaps**2).sum(axis=1))
+    error = cells.share_error((cells.mean_residuals**2).sum(axis=1))
     root = np.sqrt(cells.size[:, None])
     most = root * np.sqrt(cells.n * observed)  # Σ|error| of a cell, if all of θ₂ = T₂ were in it
 
@@ -273,7 +273,7 @@ class CellNoise:
         return float(self.size.sum())
 
     @cached_property
-    def gaps(self) -> FloatArray:
+    def mean_residuals(self) -> FloatArray:
         """Mean residual S_b / n_b of each cell and class, shape (L, d)."""
         return self.sums / self.size[:, None]
 
@@ -310,7 +310,7 @@ class CellNoise:
         far the sums of single cells may be off.
         """
         # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
-        step = k * self.gaps
+        step = k * self.mean_residuals
         implied = self.grain * self.size[:, None] * step * (1.0 - 2.0 * self.predicted - step)
         most = most * self.grain
         if k > 0.0:
@@ -766,11 +766,11 @@ def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, F
     ``number`` (n,) is the bin of every row.
     """
     n, size = problem.n, int(number.max()) + 1
-    residuals = problem.events - problem.censoring.weights * problem.probs[:, 0]
+    residuals = problem.events - problem.censoring_law.weights * problem.probs[:, 0]
     gaps = np.bincount(number, residuals, size) / n
     influence = np.empty((size, n))
     for b in range(size):
-        influence[b] = problem.censoring.influence(np.where(number == b, residuals, 0.0))
+        influence[b] = problem.censoring_law.influence(np.where(number == b, residuals, 0.0))
     influence -= influence.mean(axis=1, keepdims=True)
     return gaps, influence @ influence.T / (n * max(n - 1.0, 1.0))
 

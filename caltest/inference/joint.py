@@ -368,7 +368,7 @@ def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
     analysis = Analysis.through(Canonical(), data, run["rng"])
     prepared, _ = evaluated(statistic, analysis.problem)
     assert isinstance(prepared, LargestComponent)
-    scores, law = prepared.components, test.null_distribution
+    scores, law = prepared.standard_scores, test.null_distribution
     assert isinstance(law, SimulatedNull)
     adjusted = [(1 + int(reaching(abs(s), law.values).sum())) / (1 + len(law)) for s in scores]
     k, w = data.n_classes, np.ones(data.n) if data.weights is None else data.weights

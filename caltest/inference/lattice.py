@@ -128,7 +128,7 @@ class CutFeature:
             return name, "missing", None, None, None
         return name, "other", None, None, self.levels
 
-    def words(self, cut: Cut, a: int, b: int) -> str:
+    def phrase(self, cut: Cut, a: int, b: int) -> str:
         """Return the condition of the parts [a, b) as text.
 
         A range that holds a single number is written "= number".
@@ -264,7 +264,7 @@ class Lattice:
 
     def name(self, segment: int) -> str:
         """Return the segment's conditions as text, such as "age > 71 and sex = f"."""
-        words = [column.words(cut, a, b) for column, cut, a, b in self._parts(segment)]
+        words = [column.phrase(cut, a, b) for column, cut, a, b in self._parts(segment)]
         return " and ".join(words) or "all rows"
 
     def sums(self, values: FloatArray) -> FloatArray:
@@ -579,7 +579,7 @@ class Scan:
             np.maximum(gains, shift * events - self.moments[:, k], out=gains)
         return gains / self.dispersion - self.lattice.price
 
-    def largest(self, labels: IntArray, inflation: float = 1.0) -> FloatArray:
+    def highest(self, labels: IntArray, inflation: float = 1.0) -> FloatArray:
         """Return the largest evidence over all segments for label vectors (B, n), shape (B,).
 
         Label 0 is the event. Gains are multiplied by ``inflation``, for clusters, before the
@@ -685,14 +685,14 @@ class LabelSchemes:
 
         return Scan.of(lattice, p, w, pilots())
 
-    def law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
+    def evidence_law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
         """Return the null distribution of the largest evidence.
 
         It is exact if there are at most n_resamples label vectors. With ``early_stop`` the
         simulation ends once ``observed`` is clearly not significant.
         """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
-            law = enumerated_null(lambda y: float(scan.largest(y[None])[0]), self.data.probs)
+            law = enumerated_null(lambda y: float(scan.highest(y[None])[0]), self.data.probs)
             return EvidenceLaw((law,), "exact", 0, "complete")
         laws, ends = [], []
         stop = (lambda values: values >= observed - TIES) if early_stop else None
@@ -703,7 +703,7 @@ class LabelSchemes:
             if self.data.weights is None and isinstance(drawer, SharedLanes):
                 draws = EvidenceOfLanes(drawer, scan, inflation)
             else:
-                largest = partial(scan.largest, inflation=inflation)
+                largest = partial(scan.highest, inflation=inflation)
                 draws = Batches.of(scheme, self.data, largest, drawer)
             values, end = simulate_by(draws, **run, stop_when=stop)
             # p = 20 / drawn (Besag & Clifford 1991) equals the p of 19 in one draw less.
@@ -718,7 +718,7 @@ class LabelSchemes:
 class EvidenceOfLanes:
     """Resampler of the largest evidence of rows without weights, from labels side by side.
 
-    Gains are multiplied by ``inflation``. Values are those of :meth:`Scan.largest`, bit for bit.
+    Gains are multiplied by ``inflation``. Values are those of :meth:`Scan.highest`, bit for bit.
     """
 
     lanes: SharedLanes
@@ -728,11 +728,11 @@ class EvidenceOfLanes:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
 
-        def largest(block: AnyArray) -> FloatArray:
+        def highest(block: AnyArray) -> FloatArray:
             return self.scan.largest_of(self.scan.lattice.counts(block), self.inflation)
 
         at_once = max(1, LATTICE_SUMS // self.scan.lattice.size)
-        return self.lanes.gathered(largest, seed, first, count, at_once)
+        return self.lanes.gathered(highest, seed, first, count, at_once)
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,7 +168,7 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
     for group, induced in view.groups.items():
         try:
             parts = two_class_problems(induced)
-            results = [view.test(ECE(binning), part, run) for part in parts]
+            results = [view.own_test(ECE(binning), part, run) for part in parts]
         except StatisticError as error:
             left_out.append(f"subgroup {group} is left out: {error}")
             if len(left_out) == len(view.groups):
@@ -526,7 +526,7 @@ class View(Analysis):
         plain, groups = replace(self.induced, by=None), self.induced.subgroups()
         return {name: plain.take(rows) for name, rows in groups.items()} or {"": plain}
 
-    def test(
+    def own_test(
         self, statistic: StatisticLike, part: Predictions | Problem, run: Run
     ) -> CalibrationTestResult:
         """Return the calibration test of one part of the data.

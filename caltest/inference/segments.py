@@ -179,7 +179,7 @@ def segment_search(
     scan = redraws.scan(Lattice.of(cut, data.n, min_rows, depth))
     evidence = scan.evidence(data.labels == 0)
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
-    law = redraws.law(scan, float(evidence.max()), run, early_stop)
+    law = redraws.evidence_law(scan, float(evidence.max()), run, early_stop)
     by_prediction = redraws.scan(Lattice.of(cut[:1], data.n, min_rows, 1))
     return analysis.result(
         SegmentSearch,
@@ -207,7 +207,7 @@ def searchable(rows: Predictions) -> tuple[str, ...]:
     data = _event(analysis)
     columns, _ = _searched_columns(analysis, data)
     cut, _ = _cells_of_columns(data, columns, MIN_ROWS)
-    features = {*rows.features.named} if rows.features else set()
+    features = {*rows.features.by_name} if rows.features else set()
     return tuple(column.feature.name for column in cut if column.feature.name in features)
 
 
@@ -232,7 +232,7 @@ def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Featu
         classes = tuple(map(rows.class_name, range(rows.n_classes)))
         derived.append(Feature("predicted class", top, classes))
     for j, feature in enumerate(derived):
-        while derived[j].name in data.features.named:
+        while derived[j].name in data.features.by_name:
             derived[j] = replace(feature, name=f"the {derived[j].name}")
     same = [f.name for f in features if data.features.unnamed and _matches(f.values, top)]
     left = [f"{name} (the predicted class)" for name in same]
@@ -286,14 +286,14 @@ def _cells_of_columns(
     if unnamed and tell:
         cut = [column for column in cut if column.feature.name not in tell]
         dropped += [f"{name} (outcomes follow from it and {tell[name]})" for name in tell]
-    known = [c for c in cut[1:] if not unnamed and c.feature.name in data.features.named]
+    known = [c for c in cut[1:] if not unnamed and c.feature.name in data.features.by_name]
     leaks = [
         c.feature.name
         for c in known
         if c.feature.name in tell or _tells(c, data, min_rows) or _is_part_of_outcome(c, data)
     ]
     if leaks:
-        others = ",".join(name for name in data.features.named if name not in leaks)
+        others = ",".join(name for name in data.features.by_name if name not in leaks)
         search = spelt(f"search the others, features= (--features {shlex.quote(others)})")
         warnings.warn(
             f"features: outcomes follow from {' and from '.join(map(repr, leaks))}: known before "

@@ -434,7 +434,7 @@ class Monitor(Watch):
         return f"<{self.recipe}: e-value {format_evalue(self.log_evidence)}>"
 
     def __str__(self) -> str:
-        return "\n".join([*report(self), *self._foot()])
+        return "\n".join([*summary_lines(self), *self._foot()])
 
 
 # ------------------------------------------------------------------------------
@@ -596,7 +596,7 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]
     count, events = micro.count[open_cells], micro.labels[open_cells]
-    half, atoms = micro.half[open_cells], micro.atoms.take(open_cells)
+    half, atoms = micro.half[open_cells], micro.atoms.of_cells(open_cells)
     wide = half >= np.minimum(p, rest)  # of positions beside 0 and 1 only the mean is sure
     low, high = np.where(wide, micro.probs[open_cells].T, 0.0)
     times = np.where(wide, [count, np.zeros_like(count)], atoms.times)
@@ -759,7 +759,7 @@ def of_impossible(count: int, settled: bool) -> str:
     return f"  {several(count, 'outcome')} had probability 0, {words}."
 
 
-def report(monitor: Monitor) -> list[str]:
+def summary_lines(monitor: Monitor) -> list[str]:
     """Return the lines of a monitor's printed summary, except the last ones on the recipe."""
     question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
     value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)

@@ -32,9 +32,9 @@ from caltest.nulls.lanes import (
     cumulative,
     inlined,
     kernel,
-    keys,
     lane_kernel,
     mixed,
+    stream_keys,
 )
 
 #: Label vectors drawn for a degree of dependence, the degrees tried, and the seed of these draws.
@@ -158,7 +158,7 @@ class Agreement:
         The parts are pairs of rows within quarters of the predictions, and within clusters of a
         quarter of the sizes. ``centred`` is explained in the class.
         """
-        return self._sums(labels, centred)[0]
+        return self._pair_sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return ρ overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
@@ -166,11 +166,11 @@ class Agreement:
         Parts and ``centred`` are as in :meth:`__call__`. Entries are infinite where no residual
         varies.
         """
-        values, squares = self._sums(labels, centred)
+        values, squares = self._pair_sums(labels, centred)
         varying = squares > 1e-12 * (self.weights**2).sum()
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
-    def _sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
+    def _pair_sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
         """Return (N, Σ_g Q_g) for label vectors (B, n), two arrays of shape (B, 9).
 
         Column 0 is over all pairs of rows, the others are the eight parts.
@@ -763,7 +763,7 @@ class ClusterDrawer:
         ``seed`` holds two words; labels are written into ``out`` (≥ count, n) if it is given.
         O(count n K).
         """
-        shape, words = (count, len(self.probs)), keys(seed, first, count)
+        shape, words = (count, len(self.probs)), stream_keys(seed, first, count)
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
         offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
         for offset in np.unique(offsets):

@@ -43,9 +43,9 @@ from caltest.nulls.lanes import (
     cumulative,
     in_words,
     kernel,
-    keys,
     mixed,
     shift_of,
+    stream_keys,
 )
 
 #: Replicates that share a generator. Part of the results: changing it changes every number.
@@ -525,7 +525,7 @@ class LabelDrawer:
         replicate.
         """
         labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
-        counters = keys(seed, first, count)[:2]
+        counters = stream_keys(seed, first, count)[:2]
         if self.guide.shape[1] > 0:
             _look_up(self.thresholds, self.guide, *counters, labels)
         else:

@@ -330,7 +330,7 @@ class SharedLanes(Lanes):
         return replace(self, row=self.row[of], upto=self.upto[of])
 
     def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
-        words = keys(seed, first, out.shape[1])
+        words = stream_keys(seed, first, out.shape[1])
         offsets = (words[2] % np.uint64(self.horizon)).astype(np.int64)
         lane = np.argsort(offsets, kind="stable")
         begin = np.searchsorted(offsets[lane], np.arange(self.horizon + 1))
@@ -462,14 +462,14 @@ class FollowLanes(Lanes):
         fixed = (row_starts, slots, share, times, _guides(times, slots))
         return cls(rows, rows, in_words(p[rows]), ones, ones, *fixed)
 
-    def residuals(self, probs: FloatArray) -> FollowLanes:
+    def with_residuals(self, probs: FloatArray) -> FollowLanes:
         """Return lanes of W (Y − p), for probabilities (n, 2) whose first column is p."""
         hit, miss = (np.ascontiguousarray(probs[self.row, k]) for k in (1, 0))
         return replace(self, hit=hit, miss=miss)
 
     def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
         count = out.shape[1]
-        key, twist = keys(seed, first, count)[:2]
+        key, twist = stream_keys(seed, first, count)[:2]
         slots = int(np.diff(self.slot_starts).max()) + 1
         ends = np.empty((count, int(np.diff(self.row_starts).max())), dtype=np.int32)
         ended, censored = np.empty((2, count, slots), dtype=np.int32)
@@ -643,7 +643,7 @@ def shift_of(width):  # type: ignore[no-untyped-def]
     return shift
 
 
-def keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
+def stream_keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
     """Return the four key words of streams ``first``, …, ``first + count − 1``: (4, count)."""
     philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
     return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)

@@ -24,7 +24,7 @@ from caltest.nulls.lanes import (
     counter_kernel,
     inlined,
     kernel,
-    keys,
+    stream_keys,
 )
 
 #: Lanes that are worked on together; fewer where counts would take too much memory.
@@ -72,7 +72,7 @@ class RowResamples:
         values = [np.empty(0)]
         start = first - first % lanes
         for block in range(start, first + count, lanes):
-            key = keys(seed, block // REPLICATES_A_TILE, 1)[:, 0]
+            key = stream_keys(seed, block // REPLICATES_A_TILE, 1)[:, 0]
             values.append(self._block(key, block % REPLICATES_A_TILE, lanes))
         errors = np.concatenate(values)[first - start :][:count]
         return np.asarray(np.sqrt(0.5 * errors)) if self.root else errors

@@ -692,7 +692,7 @@ class EvaluatedCells:
             every = wanted.features in ("*", ["*"])
             facts["features"] = as_features(features, self.frame.height, leave_ids=every)
         if self.of("features"):
-            searched = facts["features"].named
+            searched = facts["features"].by_name
             if left := [name for name in features if name not in searched]:
                 notes.append(
                     f"left out {', '.join(left)} (looks like an identifier or date): name them as "

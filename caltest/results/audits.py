@@ -609,7 +609,7 @@ class SegmentSearch(Result):
         if not 0 <= number < len(self.segments):
             listed = several(len(self.segments), "segment")
             raise StatisticError(f"{listed} listed, counted from 0: there is no number {number}")
-        columns, conditions = as_features(features, None).named, self.segments[number].conditions
+        columns, conditions = as_features(features, None).by_name, self.segments[number].conditions
         for absent in [name for name, *_ in conditions if name not in columns][:1]:
             available = ", ".join(columns)
             raise StatisticError(f"features: there is no column {absent!r} among {available}")

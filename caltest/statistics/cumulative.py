@@ -44,7 +44,7 @@ class WalkReader(Reader):
         ends = np.zeros((2, block.shape[1]))
         walk_on(block, self.starts, self.weights, self.expected, *ends)
         lowest, highest = factor**0.5 * ends
-        return cast("Walk", self.statistic).spread(lowest, highest)
+        return cast("Walk", self.statistic).of_extremes(lowest, highest)
 
 
 @lane_kernel
@@ -108,9 +108,9 @@ class Walk(SumStatistic):
         else:
             walk, lowest, highest = np.zeros((3, len(steps)))
             _turning_points(np.ascontiguousarray(steps.T), walk, lowest, highest)
-        return self.spread(lowest, highest)
+        return self.of_extremes(lowest, highest)
 
-    def spread(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+    def of_extremes(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
         """Return the values of walks from their lowest and highest positions, all of shape (B,)."""
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)

@@ -608,7 +608,7 @@ class LargestComponent(ClassScores):
         return np.asarray(np.abs(self.combinations(sums)).max(axis=1))
 
     @property
-    def components(self) -> FloatArray:
+    def standard_scores(self) -> FloatArray:
         """Standardised scores of the observed outcomes: levels (d,), then slopes (K,)."""
         sums = self.problem.sums(self.problem.observed, self.cells, self.squares, None)
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]

@@ -42,8 +42,8 @@ from caltest.nulls.lanes import (
     counter_kernel,
     dense_kernel,
     kernel,
-    keys,
     mixed,
+    stream_keys,
 )
 from caltest.nulls.laws import poisson_binomial
 from caltest.statistics.problem import (
@@ -483,7 +483,7 @@ class CountedRedraws:
         """
         lanes, values = self._lanes(), [np.empty(0)]
         # One more than needed: NumPy adds up a single column in another order, so none is alone.
-        words = keys(seed, first, count + 1)
+        words = stream_keys(seed, first, count + 1)
         for start in range(0, count, lanes):
             size = min(lanes, count - start)
             key, twist = np.ascontiguousarray(words[:2, start : start + max(2, size)])
@@ -676,7 +676,7 @@ class FollowupProblem(RowProblem):
     only_null = RedrawFollowup()
 
     @cached_property
-    def censoring(self) -> Censoring:
+    def censoring_law(self) -> Censoring:
         """Censoring times and weights of the rows."""
         return self.data.censoring
 
@@ -691,11 +691,11 @@ class FollowupProblem(RowProblem):
 
         W is the inverse probability of not being censored.
         """
-        return self.censoring.weights * (self.labels == 0)
+        return self.censoring_law.weights * (self.labels == 0)
 
     @cached_property
     def observed(self) -> Drawn:  # type: ignore[override]
-        weights = self.censoring.weights
+        weights = self.censoring_law.weights
         return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
 
     def known_rows(self, signed: FloatArray) -> Predictions:
@@ -726,7 +726,7 @@ class FollowupProblem(RowProblem):
     @cached_property
     def residual_lanes(self) -> FollowLanes:
         """Generator of residuals W (Y − p) under the null, many replicates side by side."""
-        return self.drawer.residuals(self.probs)
+        return self.drawer.with_residuals(self.probs)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
         if len(cells) == 1:
@@ -750,8 +750,8 @@ class FollowupProblem(RowProblem):
         ``step`` (n,) is the difference of a score between event and non-event. Results are cached
         by content.
         """
-        followup = self.censoring.followup
-        content = (followup.elapsed, followup.status, self.censoring.groups)
+        followup = self.censoring_law.followup
+        content = (followup.elapsed, followup.status, self.censoring_law.groups)
 
         def sums(block: FloatArray) -> FloatArray:
             return np.column_stack([block.sum(axis=0), step @ block])

@@ -311,7 +311,7 @@ class _Grid:
         return cell, np.stack(shares) / 6
 
     @cached_property
-    def spread(self) -> csr_array:
+    def shares(self) -> csr_array:
         """Shares of the points from −1 to steps + 1 in the rows, (n, steps + 3)."""
         cell, shares = self.places
         n, points = cell.size, cell + np.arange(4)[:, None]
@@ -330,7 +330,7 @@ class _Grid:
 
     def binned(self, values: FloatArray) -> FloatArray:
         """Return values (B, n) of the rows on the points of the grid, (B, steps + 1)."""
-        return np.ascontiguousarray(self.folded((values @ self.spread).T).T)
+        return np.ascontiguousarray(self.folded((values @ self.shares).T).T)
 
     def spectra(self, binned: FloatArray) -> FloatArray:
         """Return the cosine coefficients c_k (B, K) of values on the grid, (B, steps + 1)."""
@@ -593,7 +593,7 @@ class SmoothGaps(LabelStatistic):
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> GapReader:
         return GapReader(self)
 
-    def curve(self, labels: IntArray) -> FloatArray:
+    def smoothed(self, labels: IntArray) -> FloatArray:
         """Return the smoothed event frequency at each prediction (n,), in increasing order."""
         return self._curves(labels[None, :])[0]
 

@@ -24,7 +24,7 @@ from caltest.data.binning import EDGE_TOLERANCE, Binning, EdgeBins, QuantileBins
 from caltest.data.facts import in_whole_numbers
 from caltest.errors import StatisticError
 from caltest.nulls import Batches, RedrawLabels, Scheme, Shortcut, WildSigns
-from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, keys, lane_kernel, mixed
+from caltest.nulls.lanes import GAMMA, UNIFORM_STEP, Seed, lane_kernel, mixed, stream_keys
 from caltest.nulls.laws import LAW_ROUNDING, NEGLIGIBLE, fast_length, poisson_binomial
 from caltest.statistics.problem import (
     ABSENT,
@@ -348,7 +348,7 @@ class TallyProblem(MicroCells):
         low, pmf, lost = 0, np.ones(1), 0.0
         weights = self.row_weight[units]
         for weight in np.unique(weights):
-            start, law, error = self.atoms.take(units[weights == weight]).law()
+            start, law, error = self.atoms.of_cells(units[weights == weight]).law()
             step = int(weight)
             stretched = np.zeros((law.size - 1) * step + 1)
             stretched[::step] = law
@@ -659,7 +659,7 @@ class Atoms:
             n * half / (2.0 * FINE),
         )
 
-    def take(self, cells: IntArray) -> Atoms:
+    def of_cells(self, cells: IntArray) -> Atoms:
         """Return the nodes of the micro-cells ``cells``."""
         return Atoms(*(column[..., cells] for column in vars(self).values()))
 
@@ -760,7 +760,7 @@ def binomials(
     spread = float((rows * chance * (1.0 - chance)).max())
     reach = int(32.0 + np.sqrt(1024.0 + 92.0 * spread))  # of e⁻⁴⁴ by Bernstein's inequality
     room = np.empty(2 * reach + 1), np.empty(4 * reach + 2, dtype=np.int64), np.empty(count)
-    _draw(rows, chance, p > rest, *keys(seed, first, count)[:2], *room, draws)
+    _draw(rows, chance, p > rest, *stream_keys(seed, first, count)[:2], *room, draws)
     return draws
 
 

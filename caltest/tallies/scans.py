@@ -30,7 +30,15 @@ from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spe
 from caltest.read.contract import Wanted
 from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.tables import n_rows_of
-from caltest.tallies.tally import LOOKS, MaybeTally, Tallies, Tally, TallyReading, joined, named
+from caltest.tallies.tally import (
+    LOOKS,
+    MaybeTally,
+    Tallies,
+    Tally,
+    TallyReading,
+    joined,
+    naming_errors,
+)
 
 #: Which commands look so.
 COMMANDS_OF_LOOKS = {
@@ -189,7 +197,7 @@ class _Run:
         tally, before = None, part.stat()
         stamp = FileStamp.of(part)
         mark = str(part) if self.state is None else self.marks.get(part) or content_mark(part)
-        with named(part, self.account):
+        with naming_errors(part, self.account):
             for batch, rows in self.reading.steps(part):
                 tally = joined(tally, batch)
                 if isinstance(tally, Tallies) and tally.sample is not None:

@@ -741,7 +741,7 @@ class TallyReading:
     def choose(self, parts: Sequence[Path]) -> None:
         """Choose columns and lenses from the first part that has rows."""
         for part in parts:
-            with named(part), opened_part(part, self.wanted) as table:
+            with naming_errors(part), opened_part(part, self.wanted) as table:
                 head = table.frame.head(ROWS_FIRST_READ).collect()
                 if head.height:
                     # In text files the first rows decide the types of columns, for all parts
@@ -897,7 +897,7 @@ def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
 
 
 @contextmanager
-def named(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
+def naming_errors(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
     """Context manager that adds the name of a file and the rows counted so far to errors.
 
     ``part`` is the file; ``account()`` returns the text on the rows that were counted before.
@@ -943,7 +943,7 @@ def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
         head = next((rows for rows in heads if len(rows)), None)
     if head is None:
         raise InvalidPredictionsError("the data frame has no rows")
-    with named("first rows"):
+    with naming_errors("first rows"):
         reading.choose_in(_table_of_frame(head))
     assert reading.chosen is not None
     tally, add = (dask.delayed(f, pure=False) for f in (_of_partition, joined))
@@ -965,7 +965,7 @@ def _table_of_frame(frame: PandasFrame) -> Table:
 
 
 def _of_partition(frame: PandasFrame, name: str, reading: TallyReading) -> MaybeTally:
-    with named(name):
+    with naming_errors(name):
         counted = None
         for tally, _ in reading.batches(_table_of_frame(frame)):
             counted = joined(counted, tally)

@@ -83,7 +83,7 @@ def test_sums_and_variances_against_their_twin(k, kind):
         assert found.parts is None
     else:
         assert (found.calibrated**2).mean(axis=0) == pytest.approx(1.0)
-    assert found.gaps == pytest.approx(expected["sums"] / expected["size"][:, None])
+    assert found.mean_residuals == pytest.approx(expected["sums"] / expected["size"][:, None])
 
 
 def test_pieces_of_the_noise_against_their_twins(noise):

@@ -237,7 +237,7 @@ def test_the_engine_is_its_slow_twin(seed):
             np.testing.assert_array_equal(m, scan.lattice.rows(s))
             assert (gains[s], scan.lattice.price[s]) == pytest.approx((gain, price), abs=1e-10)
         largest = max(gain - price for _, gain, price in expected)
-        assert scan.largest((1 - y)[None].astype(np.int64))[0] == pytest.approx(largest, abs=1e-10)
+        assert scan.highest((1 - y)[None].astype(np.int64))[0] == pytest.approx(largest, abs=1e-10)
 
 
 def test_a_gain_is_bounded_by_its_normal_form():
@@ -314,7 +314,7 @@ def test_forms_of_features_are_alike(tmp_path):
     some = ct.read_predictions(tmp_path / "rows.csv", features="age, s*")
     assert [c.name for c in some.features.columns] == ["age", "site", "sex"]
     assert named.segments == ct.segment_search(from_file, **FEW).segments == expected.segments
-    ages = from_file.take(np.array([3, 1])).features.named["age"].values
+    ages = from_file.take(np.array([3, 1])).features.by_name["age"].values
     assert ages.tolist() == [*f["age"][[3, 1]]]
     rows = ct.Predictions.of(p, y, features=frame)
     assert ct.SegmentSearch.from_json(expected.to_json()) == expected
@@ -498,7 +498,7 @@ def test_conditions_say_what_they_select():
         "small": day / 1e4,
     }
     scan = scan_of(np.linspace(0.1, 0.9, n), f, min_rows=20)
-    columns = as_features({"prediction": np.linspace(0.1, 0.9, n), **f}, n).named
+    columns = as_features({"prediction": np.linspace(0.1, 0.9, n), **f}, n).by_name
     kinds = set()
     for s in range(1, scan.lattice.size):
         within = np.ones(n, bool)
@@ -672,7 +672,7 @@ def test_evidence_of_labels_side_by_side_is_that_of_label_vectors():
     p, y, features, _ = mixed()
     scan, data = scan_of(p, features), ct.Predictions.of(p, y)
     lanes = ct.RedrawLabels().drawer(data)
-    vectors = scan.largest(lanes((3, 5), 7, 70))
+    vectors = scan.highest(lanes((3, 5), 7, 70))
     assert np.array_equal(EvidenceOfLanes(lanes, scan, 1.0).replicates((3, 5), 7, 70), vectors)
 
 

@@ -85,7 +85,7 @@ def test_few_function_names_are_of_three_modules():
     several = {
         name for name, found in places.items() if len(found) >= 3 and not name.startswith("__")
     }
-    assert len(several) <= 60, sorted(several)
+    assert len(several) <= 40, sorted(several)
 
 
 def _face(path):

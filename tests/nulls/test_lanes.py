@@ -11,7 +11,7 @@ from caltest.nulls import draws
 from caltest.nulls import lanes as compiled
 from caltest.nulls.agreement import Agreement, AgreementReader, dependent
 from caltest.nulls.clusters import Overlap, OverlapReader
-from caltest.nulls.lanes import GAMMA, FollowLanes, SharedLanes, keys, mixed
+from caltest.nulls.lanes import GAMMA, FollowLanes, SharedLanes, mixed, stream_keys
 from caltest.statistics.prepared import prepare
 from caltest.statistics.rows import Redraws
 
@@ -51,7 +51,7 @@ def scheme(design):
 
 def word(r, counter):
     """A word of replicate r as a uniform."""
-    key = keys(SEED, r, 1)[:, 0]
+    key = stream_keys(SEED, r, 1)[:, 0]
     with np.errstate(over="ignore"):
         return mixed(key[0] + GAMMA * np.uint64(counter), key[1]) * 2.0**-53
 
@@ -70,7 +70,7 @@ def test_draws_are_those_of_the_definition(design, coupling):
         number = [data.times - data.times.min()]
     roots = np.cumsum(np.sqrt(np.broadcast_to(degree, len(number))))
     for r in range(4):
-        offset = int(keys(SEED, 3 + r, 1)[2, 0] % np.uint64(horizon))
+        offset = int(stream_keys(SEED, 3 + r, 1)[2, 0] % np.uint64(horizon))
         for i, p in enumerate(data.probs[:, 0]):
             u = word(3 + r, i)
             if u < roots[-1]:

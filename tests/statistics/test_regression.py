@@ -19,7 +19,7 @@ from caltest.statistics.smooth import E50, E90, ICI, Emax
 def test_smooth_curve_against_slow_twin(style, span):
     p, y = two(3, 30, style)
     data = event(p, y)
-    curve = ICI(span=span, delta=0.0).prepare(problem_of(data)).curve(data.labels)
+    curve = ICI(span=span, delta=0.0).prepare(problem_of(data)).smoothed(data.labels)
     expected = [slow.lowess_at(x, p, y, span) for x in np.sort(p)]
     np.testing.assert_allclose(curve, expected, atol=1e-11)
     gaps = np.abs(np.array(expected) - np.sort(p))
