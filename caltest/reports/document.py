@@ -353,6 +353,11 @@ class Report(Result):
         ]
 
     @property
+    def parts_counted(self) -> bool:
+        """Whether the parts have sizes of their own: subgroups do, classes are of all rows."""
+        return "class" not in self.parts_heading
+
+    @property
     def parts_axis(self) -> str:
         """Horizontal axis, in percentage points, of the intervals in :attr:`parts_rows`, as SVG."""
         return part_forest(self.screen.parts, self.audit.tolerance or 0.0)[0]

@@ -618,7 +618,7 @@ def _direct_labels(
         out += [_text((a, b + 11.0 + 13.0 * k), line, "start", "k") for k, line in enumerate(say)]
     if view != "difference" and not crowded_line:
         out.append(_diagonal_label(x, y, marks, taken))
-    elif words.tolerance:
+    elif view == "difference" and words.tolerance:
         corner = (x.end - 4.0, y(-words.tolerance) - 5.0)
         out.append(_text(corner, f"tolerance ±{100.0 * words.tolerance:g}{NB}pp", "end", "k"))
     return out

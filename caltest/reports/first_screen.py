@@ -20,7 +20,7 @@ from caltest.data import Predictions
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import OneVsRest
 from caltest.errors import StatisticError
-from caltest.inference import confidence_interval
+from caltest.inference import confidence_interval, meta_analysis
 from caltest.inference.null import holm
 from caltest.inference.reliability import View
 from caltest.nulls import Run
@@ -30,6 +30,7 @@ from caltest.reports.elements import MINUS, NB, FirstScreen, KeyNumber, PartLine
 from caltest.reports.measures import Measures
 from caltest.results import (
     AuditReport,
+    AuditRow,
     AuditVerdict,
     ComparisonResult,
     ComparisonVerdict,
@@ -175,18 +176,27 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
     off = [p.name for p in parts if p.tone == "bad"]
     if off and row.verdict.rejects:
         listed = ", ".join(off[:MOST_SENTENCES]) + ", …" * (len(off) > MOST_SENTENCES)
-        many = f"{row.n_wrong} of {row.n_tests} classes are miscalibrated on their own"
-        return f"{many}; off on average: {listed}."
+        return f"{_wrong_classes(row, len(off))}; off on average: {listed}."
     if off:
         return ""
     if not row.verdict.rejects:
         return "No class is wrong by itself beyond noise."
     error, floor = _size_in_points(row.test.estimate), _size_in_points(row.test.null_mean)
     return (
-        f"{row.n_wrong} of {row.n_tests} classes are miscalibrated on their own. "
+        f"{_wrong_classes(row)}. "
         f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
         f"floor {floor}); averages of all classes are right within noise."
     )
+
+
+def _wrong_classes(row: AuditRow, n_off: int = 0) -> str:
+    """Return "2 of 10 classes are miscalibrated on their own".
+
+    ``n_off`` is the number of classes whose average is off, by another test than that of ``row``.
+    """
+    n_wrong = max(row.n_wrong, n_off)
+    verb, whose = ("is", "its") if n_wrong == 1 else ("are", "their")
+    return f"{n_wrong} of {row.n_tests} classes {verb} miscalibrated on {whose} own"
 
 
 def _bounded_groups(f: Findings) -> Subgroups | None:
@@ -291,9 +301,8 @@ def _headline(
             return f"{called.capitalize()} are {words}", f"calibration slope {slope[0]:.2f}"
         if parts and parts[0].at_least > 0.0:
             worst, side = parts[0], "seldom" if parts[0].difference > 0.0 else "often"
-            return f"{worst.name} is predicted too {side}", _rates(
-                f, worst.predicted, worst.observed
-            )
+            rates = f"{share(worst.predicted)} predicted, {share(worst.observed)} observed"
+            return f"{worst.name} is predicted too {side}", rates
         row = f.audit.rows[0]
         return "Right on average, wrong in parts", (
             f"calibration error {_size_in_points(row.test.estimate)}, "
@@ -302,6 +311,8 @@ def _headline(
     passing = _size_in_points(f.audit.rows[0].critical)
     if f.audit.verdict is AuditVerdict.TOO_LITTLE_DATA:
         return "Too little data", f"an error of {passing} would not be detected"
+    if f.audit.tolerance is not None and isfinite(f.audit.high):
+        return "No miscalibration detected", f"the error is at most {_size_in_points(f.audit.high)}"
     return "No miscalibration detected", f"errors up to {passing} would not be detected"
 
 
@@ -386,7 +397,8 @@ def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
     if (followed or signed is None) and (low > 1.0 or high < 1.0):
         return f"Events are {ratio:.2f} times as frequent as predicted. "
     if signed is None or f.view.data.weights is not None or signed.contains_zero:
-        return "The average is right within noise. " if signed is not None else ""
+        average = "On average, confidence" if f.top else "The average"
+        return f"{average} is right within noise. " if signed is not None else ""
     count = round(abs(signed.estimate) * signed.n)
     if f.top:
         kind = "wrong" if signed.estimate < 0.0 else "right"
@@ -421,7 +433,8 @@ def _numbers(
             "Calibration error", f"{_pp(size.estimate, spread)}{NB}pp",
             f"{_pp(size.low, spread)} to {_pp(size.high, spread)}",
             f"mean distance over {size.n_cells or 'all'} bins"
-            + f"; {100.0 * size.level:g}{NB}% interval" * (size.level != f.level),
+            + f"; {100.0 * size.level:g}{NB}% interval" * (size.level != f.level)
+            + _at_least(signed, size.low) * (f.audit.tolerance is None),
             size.estimate, size.low, size.high, size.null_mean,
             f"noise floor {_pp(size.null_mean, spread)}", not size.contains_zero,
         ))  # fmt: skip
@@ -442,6 +455,19 @@ def _numbers(
         numbers = [n for n in numbers if n.label != "Calibration slope"]
         numbers.append(score)
     return numbers
+
+
+def _at_least(signed: ConfidenceIntervalResult | None, low: float) -> str:
+    """Return a note on the lower bound of the error by the mean difference, if it is above ``low``.
+
+    The absolute value of mean observed − predicted is at most the error.
+    """
+    if signed is None or signed.low is None or signed.high is None:
+        return ""
+    least = max(signed.low, -signed.high)
+    if least <= low:
+        return ""
+    return f"; at least {_size_in_points(least)}, by the mean difference"
 
 
 def _measure(f: Findings, name: str) -> tuple[float, float, float]:
@@ -555,6 +581,7 @@ def _situation(
         shift=shift,
         temperature=temperature,
         enough=enough,
+        repair=next((t.repair for row in audit.rows if (t := row.classes) is not None), ""),
         segment=searches[0].worst.name if searches else "",
         better=comparison is not None and comparison.verdict is ComparisonVerdict.SECOND_BETTER,
         alpha=audit.alpha,
@@ -582,6 +609,9 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
     sites = first_of_kind(MetaAnalysis, f.sections)
     plain = f.grouped.weights is None and f.grouped.n_clusters is None
     if not plain or f.grouped.followup is not None:
+        if sites is None and f.grouped.followup is None:
+            with suppress(StatisticError):
+                sites = meta_analysis(within_sites(f.grouped), lens=f.view.lens, level=f.level)
         if sites is None:
             return none
         return sites.intercept.q_pvalue, sites.slope.q_pvalue, sites.slope.mean
@@ -609,6 +639,17 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
         float(chdtrc(df, max(slopes, 0.0))),
         float(fits[1][1][-1]),
     )
+
+
+def within_sites(data: Predictions) -> Predictions:
+    """Return grouped rows without their clusters if every group is one cluster.
+
+    The clusters are then the sites, within which rows are independent.
+    """
+    if data.clusters is None:
+        return data
+    parts = [np.unique(data.clusters[rows]).size for rows in data.subgroups().values()]
+    return replace(data, clusters=None) if max(parts) == 1 else data
 
 
 def _temperature(f: Findings) -> tuple[float, bool]:
@@ -700,6 +741,9 @@ class Situation:
         Temperature that minimises the log score of all classes; NaN for two classes.
     enough : bool
         True if dividing the log-odds by this temperature leaves no class miscalibrated.
+    repair : str
+        Free parameters of the smallest recalibration of several classes that is enough, such as
+        "vector"; "" if no class is wrong, or none was tested.
     segment : str
         Name of the segment that a search found, if nothing else is rejected; "" otherwise.
     better : bool
@@ -725,6 +769,7 @@ class Situation:
     shift: float = nan
     temperature: float = nan
     enough: bool = False
+    repair: str = ""
     segment: str = ""
     better: bool = False
     alpha: float = 0.05
@@ -794,6 +839,14 @@ def _shift(value: float) -> str:
     return f"{value:+.2f}".replace("-", "\u2212")
 
 
+#: Recalibrations of several classes, by the free parameters of the smallest that is enough.
+CLASS_REPAIRS = {
+    "level": "a shift of the log-probability of every class",
+    "level and temperature": "one temperature and a shift of every class",
+    "vector": "a slope and a shift for every class (vector scaling)",
+}
+
+
 #: The first rule that holds is the recommendation.
 RULES = (
     Rule(
@@ -832,6 +885,13 @@ RULES = (
         lambda s: (
             f"Fit a temperature (about {_slope(s.temperature)}) on held-out data, then test again "
             f"on new {s.rows}."
+        ),
+    ),
+    Rule(
+        "classes",
+        lambda s: s.rejects and s.repair in CLASS_REPAIRS,
+        lambda s: (
+            f"Recalibrate on held-out data with {CLASS_REPAIRS[s.repair]}. Then check new {s.rows}."
         ),
     ),
     Rule(

@@ -36,7 +36,7 @@ from caltest.nulls import Run, Workers
 from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
 from caltest.reports.findings import whole_rows
-from caltest.reports.first_screen import Findings, ScreenTerms, first_screen
+from caltest.reports.first_screen import Findings, ScreenTerms, first_screen, within_sites
 from caltest.reports.measures import WORDING, ClassTable, DataSummary, Measures, cox_line, lowess
 from caltest.results import AuditReport, Result, ending
 from caltest.results.sketches import axes_of
@@ -289,11 +289,7 @@ def _size(request: ReportRequest) -> list[Result]:
 def _sites(request: ReportRequest) -> list[Result]:
     if (data := request.grouped) is None:
         raise _absent("sites")
-    if data.clusters is not None:
-        parts = [np.unique(data.clusters[rows]).size for rows in data.subgroups().values()]
-        if max(parts) == 1:  # sites are the clusters: within them patients are independent
-            data = replace(data, clusters=None)
-    return [meta_analysis(data, lens=request.view.lens, level=request.level)]
+    return [meta_analysis(within_sites(data), lens=request.view.lens, level=request.level)]
 
 
 def _band(request: ReportRequest) -> list[Result]:

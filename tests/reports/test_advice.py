@@ -35,6 +35,11 @@ CASES = {
         {**WRONG, "temperature": 1.55, "enough": True, "rows": "images"},
         "Fit a temperature (about 1.55) on held-out data, then test again on new images.",
     ),
+    "classes": (
+        {**WRONG, "repair": "level", "rows": "images"},
+        "Recalibrate on held-out data with a shift of the log-probability of every class. Then "
+        "check new images.",
+    ),
     "shift": (
         {**WRONG, "mean": (0.02, 0.05), "slope": (0.98, 0.9, 1.1), "shift": 0.3},
         "Shift the log-odds by +0.30. Then check new patients.",

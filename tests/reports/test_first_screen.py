@@ -141,3 +141,28 @@ def test_a_report_comes_back_from_json(page):
     again = ct.Report.from_json(page.to_json())
     assert again.screen == page.screen
     assert again.to_html() == page.to_html()
+
+
+def test_without_a_tolerance_the_error_is_at_least_the_mean_difference():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.6, 1500)
+    report = ct.report(p, (rng.random(1500) < p + 0.09).astype(int), **RUN)
+    error = next(n for n in report.screen.numbers if n.label == "Calibration error")
+    signed = next(n for n in report.screen.numbers if n.label.startswith("Observed −"))
+    assert signed.low > error.low
+    assert "at least" in error.note
+    assert f"{100 * signed.low:.1f}" in error.note
+
+
+def test_a_wrong_class_is_told_by_predicted_and_observed_and_by_what_mends_it():
+    rng = np.random.default_rng(7)
+    z = rng.normal(0.0, 1.6, (3000, 4))
+    p, true = (np.exp(w) / np.exp(w).sum(axis=1, keepdims=True) for w in (z, z - [0, 0, 0.9, 0]))
+    labels = (true.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    data = ct.Predictions.of(p, np.array(["a", "b", "cat", "d"])[labels], ["a", "b", "cat", "d"])
+    report = ct.report(data, **RUN)
+    assert "cat" in report.screen.whom
+    assert report.screen.whom.startswith("4 of 4 classes are miscalibrated on their own; off on")
+    assert "shift of the log-probability of every class" in report.screen.next
+    assert not report.parts_counted
+    assert 'data-label="n"' not in report.to_html()

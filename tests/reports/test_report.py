@@ -329,10 +329,16 @@ def sites():
 @pytest.mark.parametrize("name", ["page", "nasty", "sites"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_its_box(name, request, tmp_path, width):
+    html = request.getfixturevalue(name).to_html()
+    assert _measured(html, MEASURE, width, tmp_path) == f"0 wide:  of {width}"
+
+
+def _measured(html, script, width, tmp_path):
+    """Return the title that a script gives to a page in Chromium, framed to a width in pixels."""
     browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
     if browser is None:
         pytest.skip("there is no Chromium here")
-    html = request.getfixturevalue(name).to_html().replace("</body>", f"{MEASURE}</body>")
+    html = html.replace("</body>", f"{script}</body>")
     size = f'width="{width}" height="900" style="border: 0"'
     frame = f'<title></title><iframe srcdoc="{escape(html)}" {size}>'
     (tmp_path / "report.html").write_text(frame, encoding="utf-8")
@@ -342,7 +348,21 @@ def test_nothing_is_wider_than_its_box(name, request, tmp_path, width):
         check=True, timeout=120, capture_output=True, text=True,
     )  # fmt: skip
     (title,) = re.findall("<title>(.*?)</title>", shown.stdout, flags=re.DOTALL)
-    assert title == f"0 wide:  of {width}"
+    return title
+
+
+#: Writes into the title how many scales of subgroups are seen: in the head, and below intervals.
+SCALES_SEEN = """<script>
+const seen = q => [...document.querySelectorAll(q)].filter(e => e.offsetParent !== null).length;
+top.document.title = [seen('.people thead th.f'), seen('.people .own')].join(' ');
+</script>"""
+
+
+@pytest.mark.slow
+def test_a_stacked_table_has_a_scale_below_every_interval(sites, tmp_path):
+    wide, narrow = (_measured(sites.to_html(), SCALES_SEEN, w, tmp_path) for w in (1280, 390))
+    assert wide == "1 0"
+    assert narrow.endswith(f" {len(sites.screen.parts)}")
 
 
 def test_a_page_opens_five_parts_and_folds_the_others(page, sites):
