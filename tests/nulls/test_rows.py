@@ -46,7 +46,7 @@ def copied(statistic, value, count):
     """The statistic of copies of the rows, as often as the counts of a replicate say."""
     counted, error = value.counts, value.error
     probs = error.probs if isinstance(error, rows.SumError) else error.args[0]
-    key, totals = streams.keys(SEED, 0, 1)[:, 0], np.zeros(rows.COUNT_LANES, dtype=np.int64)
+    key, totals = streams.stream_keys(SEED, 0, 1)[:, 0], np.zeros(rows.COUNT_LANES, dtype=np.int64)
     counts = counted.room(len(probs), rows.COUNT_LANES)
     counted.poisson(key, 0, 0, counts, totals)
     row_counts.count_singles(key, 0, counted.upto, totals, counts)

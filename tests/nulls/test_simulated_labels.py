@@ -39,7 +39,7 @@ def drawer(probs):
 
 def words(seed, first, count, n):
     """The random words of replicates (rows) and data rows (columns), by NumPy."""
-    key, twist, *_ = streams.keys(seed, first, count)
+    key, twist, *_ = streams.stream_keys(seed, first, count)
     z = key[:, None] + streams.GAMMA * np.arange(n, dtype=np.uint64)
     z = (z ^ (z >> 30)) * streams.FIRST_FACTOR ^ twist[:, None]
     z = (z ^ (z >> 27)) * streams.SECOND_FACTOR
