@@ -195,10 +195,11 @@ def _items_words(population: Population, n: int) -> str:
 
 
 def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
-    """Return the kind of plan ("test", "interval", …); StatisticError for two kinds at once.
+    """Return the kind of plan; StatisticError for two kinds at once.
 
-    The kinds are "test", "interval", "equivalence", "comparison" and "monitoring"; a statistic that
-    is a name needs a width.
+    ``width`` asks for an "interval", ``tolerance`` for "equivalence", ``against`` for a
+    "comparison", and a monitor as the statistic for "monitoring"; otherwise it is a "test". A
+    statistic that is a name needs a width.
     """
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)
@@ -369,7 +370,7 @@ def by_width(
     """Search for the n at which intervals have the target length on average, by secants in logs.
 
     ``width(rng, n)`` is the length of the interval of one data set, ``goal`` the target, ``first``
-    the first n tried. Six rounds of data sets; lengths fall about as n^−½.
+    the first n tried. Six rounds of data sets, ``n_datasets`` in all; lengths fall about as n^−½.
     """
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
@@ -410,8 +411,9 @@ def by_alarms(
 ) -> SearchAnswer:
     """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile.
 
-    ``alarm(rng)`` is the row of the alarm in one data set, or None. Order statistics give the 95 %
-    interval. StatisticError if too few data sets raise an alarm.
+    ``alarm(rng)`` is the row of the alarm in one data set, or None, and ``n_datasets`` are
+    simulated. Order statistics give the 95 % interval. StatisticError if too few data sets raise an
+    alarm.
     """
     from scipy.special import bdtr
 
@@ -758,7 +760,8 @@ class Population:
     ) -> Population:
         """Return the population for the arguments of :func:`plan`.
 
-        Without ``alternative`` the assumed truth is fitted to the labels.
+        ``like`` is data or a function, ``against`` the second model or None. Without
+        ``alternative`` the assumed truth is fitted to the labels.
         """
         if alternative is not None and not callable(alternative):
             raise StatisticError(

@@ -150,7 +150,11 @@ def calzone(
 def sklearn(
     bins: int = 5, *, strategy: Literal["uniform", "quantile"] = "uniform", class_index: int = 1
 ) -> Preset:
-    """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws."""
+    """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
+
+    ``bins`` and ``strategy`` are as there; ``class_index`` is the class whose probability is
+    assessed.
+    """
     errors = {"uniform": ECE(_even(bins)), "quantile": ECE(CutBins(bins))}
     return Preset(
         _chosen("strategy", strategy, errors),
@@ -181,8 +185,8 @@ def netcal(
 ) -> Preset:  # fmt: skip
     """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
 
-    netcal reads an array of two columns, like one of one dimension, as the probability of class 1:
-    take ``task="binary"`` for it.
+    ``equal_intervals`` False takes bins of equal mass. netcal reads an array of two columns, like
+    one of one dimension, as the probability of class 1: take ``task="binary"`` for it.
     """
     edges = _even(bins, "left") if equal_intervals else CutBins(bins, closed="left")
     error = _chosen("metric", metric, {"ece": ECE, "mce": MCE})
@@ -229,7 +233,8 @@ def monai(
 ) -> Preset:
     """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
-    The mean over classes, unless one is picked. Its bins are (a, b], its precision is single.
+    It is the mean over classes, unless ``class_index`` picks one. Its bins are (a, b], its
+    precision is single.
     """
     edges = _even(bins, top=1.0 + float(np.finfo(np.float32).eps), least=2)
     errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}

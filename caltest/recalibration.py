@@ -237,7 +237,11 @@ def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
-    """Return log-probabilities (or logits up to a constant in each row), shape (n, K)."""
+    """Return log-probabilities, shape (n, K), or logits up to a constant in each row.
+
+    With ``from_logits`` they are taken from the logits ``probs``, which keep more digits than the
+    probabilities of ``data``.
+    """
     if not from_logits:
         return np.log(np.maximum(data.probs, LOG_PROBABILITY_FLOOR))
     from scipy.special import log_softmax

@@ -276,12 +276,15 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def predict_proba(self, X: object) -> FloatArray:
-        """Return the recalibrated probabilities, shape (n, K)."""
+        """Return the recalibrated probabilities, shape (n, K), for features ``X`` (n, d)."""
         check_is_fitted(self, "recalibrated_")
         return np.asarray(self.recalibrated_(self.estimator_.predict_proba(X)))
 
     def predict(self, X: object) -> AnyArray:
-        """Return the classes of largest recalibrated probability, shape (n,)."""
+        """Return the classes of largest recalibrated probability, shape (n,).
+
+        ``X`` (n, d) are features.
+        """
         probs = self.predict_proba(X)  # which says first whether there was a fit
         return self.classes_[probs.argmax(axis=1)]
 

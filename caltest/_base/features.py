@@ -209,7 +209,10 @@ def _feature(name: str, values: object) -> Feature:
 
 
 def _of_text(name: str, cells: list[str | None]) -> Feature:
-    """Return a column of texts, some of them None, as levels; each distinct text is sorted once."""
+    """Return a column of texts, some of them None, as levels; each distinct text is sorted once.
+
+    ``name`` is the column's name, ``cells`` (n,) its texts.
+    """
     levels = sorted({*cells} - {None})  # type: ignore[type-var]
     code_of = dict[str | None, float](zip(levels, range(len(levels)), strict=True)) | {None: np.nan}
     values = np.fromiter(map(code_of.__getitem__, cells), dtype=np.float64, count=len(cells))

@@ -184,10 +184,11 @@ def _opened(lock: Path) -> tuple[int, bool]:
 
 
 def _is_lock(descriptor: int, lock: Path, created: bool) -> bool:
-    """Return whether an open file is a lock of caltest; a new one is marked as such.
+    """Return whether an open file is a lock of caltest.
 
-    An empty file of the user is used as a lock, but is not removed. FileExistsError for other
-    content.
+    ``descriptor`` is that of the file ``lock``; a file that this call has ``created`` is marked as
+    a lock. An empty file of the user is used as a lock, but is not removed. FileExistsError for
+    other content.
     """
     content = os.read(descriptor, 64)
     if content == b"" and created:

@@ -152,7 +152,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _answer(words: list[str]) -> None:
-    """Run a command and exit with its code; foreseen errors are printed with suggestions."""
+    """Run the command given by ``words`` and exit with its code.
+
+    Foreseen errors are printed with suggestions.
+    """
     try:
         with warnings.catch_warnings(), on_command_line(), in_a_file(range(1, sys.maxsize), []):
             warnings.showwarning = _show_warning

@@ -225,7 +225,8 @@ def read_models(
     """Read the files of several models, each as probabilities or as logits, whichever it holds.
 
     A file that could hold either is refused where another can only hold logits. A file without
-    labels takes the labels of the same ids in another.
+    labels takes the labels of the same ids in another. ``files`` maps names of models to paths;
+    ``reader`` reads one of them.
     """
     from caltest.read.files import lent_labels
     from caltest.read.model_rows import common_rows

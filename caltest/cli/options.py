@@ -63,7 +63,10 @@ class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
 def column(
     name: str, *more: str, help: str, group: str = "Input", **extra: Any
 ) -> Callable[..., Any]:
-    """Return an option that takes a column or an expression."""
+    """Return an option that takes a column or an expression.
+
+    ``name`` and ``more`` are its spellings, ``group`` its group on the help page.
+    """
     extra.setdefault("metavar", "EXPR")
     return option(name, *more, type=ColumnExpression(), help=help, group=group, **extra)
 
@@ -449,7 +452,10 @@ LENS = option("--lens", type=Recipe("lens"), help="Which probabilities are asses
 def statistic(
     words: tuple[str, ...] = (), default: str = "ECE(UniformBins(15))"
 ) -> Callable[..., Any]:
-    """Return the option --statistic; ``words`` are values that are no Python expressions."""
+    """Return the option --statistic, with this default.
+
+    ``words`` are values that are no Python expressions, such as "slope".
+    """
     listed = f", or {', '.join(words)}" * bool(words)
     kind = Recipe("statistic", words)
     return option("--statistic", type=kind, default=default, help=f"As in Python{listed}.")

@@ -135,7 +135,8 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
     """Return the command line with the options of a reading set, replaced or removed.
 
     It is "" if that changes nothing, or the command has no such option. For a reading of another
-    command the options that both have are kept; the option "" stands for a file.
+    command the options that both have are kept; the option "" stands for a file. ``words`` are the
+    words of the command line that was refused.
     """
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
@@ -184,7 +185,10 @@ def _joined(words: Sequence[str]) -> str:
 def readings_of(
     error: Exception, words: Sequence[str], group: click.Group
 ) -> Sequence[Reading | InPlace]:
-    """Return the alternative readings that an error offers, or the likely spelling of a word."""
+    """Return the alternative readings that an error offers, or the likely spelling of a word.
+
+    ``words`` are the words of the command line, ``group`` has the commands.
+    """
     if isinstance(error, click.BadParameter) and isinstance(error.__context__, MisspeltError):
         return [error.__context__.word]
     if isinstance(error, click.NoSuchOption):
@@ -223,7 +227,10 @@ def advice(error: click.NoSuchOption, group: click.Group) -> str:
 
 
 def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group) -> Reading | None:
-    """Return the reading that replaces an unknown option, if an equivalent is known."""
+    """Return the reading that replaces an unknown option, if an equivalent is known.
+
+    ``words`` are the words of the command line, ``group`` has the commands.
+    """
     known = INSTEAD.get(error.option_name)
     if known is None or not known[1]:
         return None

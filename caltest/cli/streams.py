@@ -133,7 +133,8 @@ def _named(files: tuple[Path, ...]) -> list[Path]:
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:
     """Return (monitor, records of files) from a state file.
 
-    Refusal if it is no such file, or was begun with other options.
+    ``question`` has the options that decide how rows are counted. Refusal if the file is no state,
+    or was begun with other options.
     """
     new = Reading({"state": str(next_name(state))})
     try:
@@ -158,7 +159,10 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
 
 
 def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) -> CountedPart:
-    """Read one file of a monitor, and find how many of its rows were counted earlier."""
+    """Read one file of a monitor, and find how many of its rows were counted earlier.
+
+    ``records`` has the files counted earlier, by name.
+    """
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
     reader = partial(read_growing, begun=bool(records))

@@ -358,6 +358,7 @@ def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
     """Return the user's words for a report: event, observations, and source with its digest.
 
     The column of outcomes names the event, and a column such as patient_id the observations.
+    ``called`` is the name of the data in the line on the source.
     """
     files = options["file"]
     named = (options["ids"] or "").split(",")
@@ -450,7 +451,10 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 def _models_of(
     files: tuple[Path, ...], unpaired: bool, options: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the names and the rows of models in columns, in rows, or in files."""
+    """Return the names and the rows of models in columns, in rows, or in files.
+
+    ``unpaired`` says that the files hold different observations.
+    """
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
 
@@ -663,7 +667,10 @@ def decide(alpha: float, **options: Any) -> Outcome:
 def _drawn(
     result: ct.PromiseResult | ct.DecisionCurve, failed: bool, options: dict[str, Any]
 ) -> Outcome:
-    """Save the requested picture; return the text to print and the exit code."""
+    """Save the requested picture; return the text to print and the exit code.
+
+    ``failed`` decides the code with --fail-on-miscalibration.
+    """
     if options["picture"] is not None:
         result.plot().save(options["picture"])
     return finish(result, failed, options)

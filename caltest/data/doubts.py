@@ -201,12 +201,12 @@ def _of_followup(
 def answered(
     asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
 ) -> tuple[str, ...]:
-    """Return notes on the doubts, and on questions that the user has overruled by ``as_is``.
+    """Return notes on the questions ``asked`` that are doubts, or that ``as_is`` has overruled.
 
     Notes are doubts, but for those whose question could not explain a miscalibration. Without
-    ``as_is`` the first question raises DoubtfulInputError, with the alternative readings.
-    With ``arrays`` its message suggests Python arguments. Otherwise the caller names the option to
-    go on.
+    ``as_is`` the first question raises DoubtfulInputError, with the alternative readings. With
+    ``arrays`` its message suggests Python arguments. Otherwise the caller names the option to go
+    on.
     """
     notes = []
     for question in asked:

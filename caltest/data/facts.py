@@ -167,7 +167,7 @@ def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> Any
 def refuse_names(marks: AnyArray, name: str) -> None:
     """Raise InvalidPredictionsError for subgroups with about as many values as rows.
 
-    Such a column names or measures rows; ``name`` is its name.
+    ``marks`` (n,) are the values of the column called ``name``, which then names or measures rows.
     """
     count = np.unique(marks).size
     if count > max(MOST_LEVELS, 0.5 * len(marks)):
@@ -232,7 +232,10 @@ def as_groups(values: object, n: int) -> AnyArray:
 
 
 def without_group(groups: AnyArray) -> int:
-    """Return the number of rows without a value in a column of subgroups."""
+    """Return the number of rows without a value in a column of subgroups.
+
+    ``groups`` has shape (n,), or (n, J) for J columns.
+    """
     if groups.dtype.kind != "U":
         return 0
     lacking = np.char.endswith(groups, NO_VALUE).reshape(len(groups), -1)

@@ -35,14 +35,17 @@ if TYPE_CHECKING:
 def marks(column: AnyArray) -> AnyArray:
     """Return labels or ids (n,); floats that are all whole numbers become integers.
 
-    "1.0" in one file and "1" in another then are one label.
+    The label "1.0" of one file then equals "1" of another.
     """
     whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
     return column.astype(np.int64) if whole else column
 
 
 def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
-    """Return K distinct class names, or None where none are given."""
+    """Return the names of ``n_classes`` classes as distinct texts, or None where none are given.
+
+    InvalidPredictionsError for another number of names, and for equal ones.
+    """
     if classes is None:
         return None
     names = tuple(map(str, classes))
@@ -83,7 +86,7 @@ def bare_ends(names: Sequence[object]) -> list[object]:
 
 
 def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
-    """Return, for each word, the name it stands for; {} if a word is none of the names.
+    """Return, for each of the ``words``, the name it stands for; {} if a word is none of the names.
 
     Case and blanks are ignored where names stay distinct without them.
     """
@@ -120,7 +123,8 @@ def refuse_reordered(names: Sequence[object], classes: Sequence[object]) -> None
 def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None) -> IntArray:
     """Return labels 0 … K−1, shape (n,), from numbers, names or one-hot rows.
 
-    ``classes`` lists the K labels in the order of the columns; without it labels are 0 … K−1.
+    ``array`` holds the labels, (n,) or (n, K), and ``n_classes`` is K. ``classes`` lists the labels
+    in the order of the columns of probabilities; without it labels are 0 … K−1.
     """
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
@@ -162,7 +166,10 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 
 
 def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredictionsError:
-    """Return the error for text labels with neither ``classes`` nor an event named."""
+    """Return the error for text labels with neither ``classes`` nor an event named.
+
+    ``array`` (n,) are the labels, ``words`` the distinct ones, ``n_classes`` the number of columns.
+    """
     order, remedies = "", list[Reading]()
     table = NAMES_IN_MESSAGES.get()
     columns = table.columns if table else []
@@ -465,9 +472,9 @@ class Votes:
 
 
 def numbered(names: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return (item, first): item numbers by first appearance, and the first row of each.
+    """Return (item, first): numbers by first appearance, (n,), and the first row of each, (I,).
 
-    ``item`` has shape (n,) and ``first`` (I,).
+    ``names`` (n,) are the names of the items.
     """
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(first)

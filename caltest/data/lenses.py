@@ -665,6 +665,6 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 
 def _pairs(ordered: FloatArray, width: float) -> float:
-    """Return the number of pairs of increasing numbers that differ by at most ``width``."""
+    """Return the number of pairs of ``ordered`` numbers (n,) that differ by at most ``width``."""
     beyond = np.searchsorted(ordered, ordered + width, side="right")
     return float((beyond - np.arange(ordered.size) - 1.0).sum())

@@ -135,9 +135,9 @@ def as_probabilities(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Return probabilities, shape of ``array``, and notes on how they were read.
 
-    ``dtype`` is the number type in its own library, which decides how far values may be rounded.
-    InvalidPredictionsError for numbers outside [0, 1], or rows that do not sum to 1, unless
-    ``renormalise``.
+    ``from_logits`` applies the softmax. ``dtype`` is the number type in its own library, which
+    decides how far values may be rounded. InvalidPredictionsError for numbers outside [0, 1], or
+    rows that do not sum to 1, unless ``renormalise``.
     """
     probs = as_numbers(array, "probs")
     notes: list[str] = []
@@ -308,7 +308,8 @@ def as_they_are() -> Iterator[None]:
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
     """Return (values, type): decimals behind values ≥ 0, and the number type that rounded them.
 
-    0.1 stored in 16 bits becomes 0.1 again. The type is None if nothing was rounded.
+    ``dtype`` is the number type in its own library. 0.1 stored in 16 bits becomes 0.1 again. The
+    type is None if nothing was rounded.
     """
     if _AS_THEY_ARE.get():
         return values, None
@@ -460,9 +461,9 @@ def doubts(
 ) -> Iterator[str]:
     """Yield doubts about the values of probabilities and labels.
 
-    ``probs`` (n, K) and ``labels`` (n,) are validated, ``values`` as they were passed. With
-    ``folds`` predictions may match the labels on average, because models know other rows' labels.
-    Nothing is yielded for parts of data, because the whole decides.
+    ``probs`` (n, K) and ``labels`` (n,) are validated, ``values`` as they were passed, logits if
+    ``from_logits``. With ``folds`` predictions may match the labels on average, because models know
+    other rows' labels. Nothing is yielded for parts of data, because the whole decides.
     """
     if _AS_THEY_ARE.get():
         return

@@ -641,9 +641,9 @@ def questioned(
 ) -> Predictions:
     """Run the guards on predictions made from arrays; return them with notes on doubts.
 
-    DoubtfulInputError if the values suggest another meaning, unless ``as_is`` is true. With
-    ``as_is`` None nothing is asked. ``probs`` and ``labels`` are the arrays as given, which the
-    readings name.
+    ``probs`` and ``labels`` are the arrays as given, which the readings name; ``from_logits`` says
+    that they held logits. DoubtfulInputError if the values suggest another meaning, unless
+    ``as_is`` is true. With ``as_is`` None nothing is asked.
     """
     if as_is is None:
         return data
@@ -754,8 +754,9 @@ def _with_facts(
 ) -> Predictions:
     """Return predictions with the design arguments, each read by its reader.
 
-    ``given`` has a value or None for every design argument. InvalidPredictionsError for designs
-    that contradict each other, such as ``horizon`` with clusters.
+    ``given`` has a value or None for every design argument; ``horizon`` and ``ordered`` are as in
+    :meth:`Predictions.of`. InvalidPredictionsError for designs that contradict each other, such as
+    ``horizon`` with clusters.
     """
     clusters = given["clusters"]
     pair = None if clusters is None else as_columns(clusters, data.n)

@@ -204,7 +204,7 @@ def complement(text: str) -> str:
 
 
 def negated(text: str, arrays: bool) -> str:
-    """Return the negation of an expression as text: 1 − x in Python, NOT in SQL."""
+    """Return the negation of an expression as text: 1 − x in Python (``arrays``), NOT in SQL."""
     if arrays:
         return complement(text)
     if text.startswith("NOT ") and PLAIN_NAME.fullmatch(text[4:]):
@@ -251,8 +251,8 @@ def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None
 def constant_gain(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
     """Return log (L(ȳ) / (√n L(p))), the gain in log-likelihood of one constant prediction over p.
 
-    ȳ is the mean outcome, and √n the penalty for estimating it. A large gain says that p is worse
-    than no prediction.
+    ``p``, ``y`` and ``weights`` have shape (n,); ȳ is the mean outcome, and √n the penalty for
+    estimating it. A large gain says that p is worse than no prediction.
     """
     scale = 1.0 if weights is None else mean_weight(weights)
     mean = np.full(len(p), float(np.average(y, weights=weights)))

@@ -322,7 +322,10 @@ def several_forecasts(rows: Rows) -> Question | None:
 
 
 def _is_even(counts: IntArray | None) -> bool:
-    """Return whether the values of a column have about as many rows each."""
+    """Return whether the values of a column have about as many rows each.
+
+    ``counts`` (k,) are the rows of each value; False for None.
+    """
     if counts is None:
         return False
     seen = counts[counts > 0]
@@ -584,9 +587,10 @@ def _follows(probs: FloatArray, column: Column) -> bool:
 
 
 def outcomes_to_come(left_out: int, n: int) -> Question | None:
-    """Return a doubt if more than 1 % of the n rows have no outcome and were left out.
+    """Return a doubt if more than 1 % of the rows have no outcome and were left out.
 
-    If one outcome becomes known earlier than the other, the remaining rows are a biased sample.
+    ``left_out`` of ``n`` rows were. If one outcome becomes known earlier than the other, the
+    remaining rows are a biased sample.
     """
     if left_out <= 0.01 * n:
         return None

@@ -434,9 +434,9 @@ def take_tally(
 def rows_where_needed(
     tally: T, pairs: Collection[tuple[StatisticLike | None, LensLike | None]]
 ) -> T | Predictions:
-    """Return the sampled rows of tallies if their sums cannot answer a (statistic, lens) pair.
+    """Return the sampled rows of tallies if their sums cannot answer one of the ``pairs``.
 
-    Otherwise the input is returned unchanged.
+    A pair is (statistic, lens). Otherwise the input is returned unchanged.
     """
     if not isinstance(tally, AnyTally) or tally.rows is None:
         return tally

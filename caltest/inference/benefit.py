@@ -576,7 +576,7 @@ def _mean_over_rows(data: Predictions, values: FloatArray) -> FloatArray:
 
 
 def _gains(data: Predictions, thresholds: FloatArray) -> FloatArray:
-    """Return the net benefit of each observation at each threshold, shape (n, T).
+    """Return the net benefit of each observation at each of T ``thresholds``, shape (n, T).
 
     It is 1 for a true positive, −t / (1 − t) for a false positive at threshold t, and 0 without
     action.

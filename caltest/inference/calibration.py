@@ -564,7 +564,8 @@ def adaptive_strata(p: FloatArray, y: FloatArray) -> IntArray:
     that strata may depend on both. Windows of 60 rows by rank, overlapping by half, are cut in two
     where the two-sample z of the outcome is largest, if it is above 2.5, with at least 3 rows on
     each side, and so on within both parts. Between cuts strata hold 20 rows, by the rank of the
-    first of equal predictions, which share a stratum.
+    first of equal predictions, which share a stratum. ``p`` and ``y`` (n,) are predictions and
+    outcomes.
     """
     n, order = p.size, np.argsort(p, kind="stable")
     ordered = p[order]

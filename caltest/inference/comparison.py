@@ -367,7 +367,8 @@ def _of_tallies(
 def _letter_groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
     """Return the maximal sets of models in which every pair is in ``together``.
 
-    ``together`` holds the pairs that are not told apart. Insert and absorb, Piepho (2004).
+    ``names`` are all models, and ``together`` holds the pairs that do not differ significantly.
+    Insert and absorb, Piepho (2004).
     """
     sets = [frozenset(names)]
     for a, b in combinations(names, 2):
@@ -587,7 +588,8 @@ def verdict_of_pair(
 ) -> ComparisonVerdict:
     """Return the verdict on a difference; an interval within the margin is a tie at any p-value.
 
-    ``low`` and ``high`` are None for the swap test, which has no interval.
+    ``difference`` has the p-value ``pvalue`` and the interval (``low``, ``high``), which are None
+    for the swap test. ``settings`` has margin and level.
     """
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
@@ -606,7 +608,8 @@ def _score_differences(
 ) -> tuple[ScoreDifference, ...]:
     """Compare mean proper scores; for tallies variances omit the variation within micro-cells.
 
-    Returns one ScoreDifference per score, () for tallies of more than two classes.
+    ``paired`` says that both models predict the same rows. Returns one ScoreDifference per score,
+    () for tallies of more than two classes.
     """
     tallies = a.times is not None
     if tallies and a.analysis.data.n_classes > 2:

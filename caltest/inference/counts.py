@@ -355,7 +355,8 @@ def mean_interval(
 ) -> Interval:
     """Return (estimate, low, high): the weighted mean of item errors with a t interval.
 
-    ``errors`` and ``weight`` have shape (I,). Items of a cluster are summed first.
+    ``errors`` and ``weight`` have shape (I,). Items of a cluster (``clusters`` (I,), None for none)
+    are summed first.
     """
     from scipy.special import stdtrit
 
@@ -371,8 +372,9 @@ def mean_interval(
 def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
     """Return the calibration part and the grouping loss with jackknife intervals.
 
-    For every class and bin, Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean
-    residual, with r_g and c_g the sums of residuals and weights of cluster (item) g.
+    Items are cut by their predictions into ``n_bins`` bins for each class. For every class and bin,
+    Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean residual, with r_g and
+    c_g the sums of residuals and weights of cluster (item) g.
     """
     size, n = votes.size, len(votes.size)
     unit = np.arange(n) if votes.clusters is None else votes.clusters

@@ -189,7 +189,7 @@ def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
     """Return statistics and p-values of three likelihood-ratio tests, as fields by name.
 
     ``values`` are the statistics of intercept and slope together, of calibration-in-the-large, and
-    of the slope.
+    of the slope. ``freedom`` are degrees of freedom, infinite for χ² laws.
     """
     numbers = {}
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), values, strict=True):
@@ -372,9 +372,10 @@ def _fit(
 ) -> tuple[FloatArray, FloatArray]:
     """Fit link P(Y = 1) = z + X β to censored rows; return (β, covariance), (d,) and (d, d).
 
-    ``design`` X is (n, d), ``z`` (n,) the offset. The score equation is weighted by the inverse
-    probability of a known outcome: Σ W (Y − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′
-    A⁻¹ includes the estimation of the weights. O(n) per Newton step.
+    ``design`` X is (n, d), ``z`` (n,) the offset and ``events`` (n,) the outcomes Y, 0 where
+    unknown. The score equation is weighted by the inverse probability W of a known outcome: Σ W (Y
+    − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′ A⁻¹ includes the estimation of the
+    weights. O(n) per Newton step.
     """
     beta, w = np.zeros(design.shape[1]), censoring.weights
     for _ in range(100):

@@ -52,8 +52,8 @@ def agreeing_schemes(
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return (schemes, summary) for a test of dependent rows.
 
-    The largest p-value over the schemes counts; the summary is None for independent rows. ``stack``
-    is the stack level of warnings.
+    ``null`` is the requested null distribution or "auto". The largest p-value over the schemes
+    counts; the summary is None for independent rows. ``stack`` is the stack level of warnings.
     """
     scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
@@ -89,7 +89,10 @@ def agreeing_schemes(
 
 
 def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
-    """Return the requested redraw scheme; StatisticError if it ignores clusters or the horizon."""
+    """Return the requested redraw scheme; StatisticError if it ignores clusters or the horizon.
+
+    ``null`` is the scheme or "auto", ``stack`` the stack level of warnings.
+    """
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if data.horizon is not None and not isinstance(scheme, SharedRedraws):
         raise StatisticError(
@@ -213,7 +216,10 @@ def in_time_order(data: Predictions) -> Predictions:
 
 
 def blocks(times: IntArray, length: int) -> IntArray:
-    """Return ⌊t / length⌋, (n,); a last block of less than half the length joins the one before."""
+    """Return ⌊t / length⌋ for ``times`` t (n,), same shape.
+
+    A last block of less than half the length joins the one before.
+    """
     block = times // length
     last = int(block.max())
     if 2 * (times.max() + 1 - length * last) < length and last > 0:
@@ -224,7 +230,8 @@ def blocks(times: IntArray, length: int) -> IntArray:
 def refuse_few_blocks(verb: str, data: Predictions) -> None:
     """Raise StatisticError for a series of fewer than five blocks of 4h times, h the horizon.
 
-    Blocks are taken for independent units where a variance is estimated from them.
+    ``verb`` is named in the message. Blocks are taken for independent units where a variance is
+    estimated from them.
     """
     if data.horizon is None:
         return
@@ -316,7 +323,11 @@ class CrossedError:
         whole = added(x, at, size)
 
         def products(values: FloatArray, others: FloatArray) -> FloatArray:
-            """Return products of residual sums, and of masses, (m, 2), for two sets of m sums."""
+            """Return products of residual sums, and of masses, (m, 2).
+
+            ``values`` and ``others`` (m, d + 1) hold the residual sums of m parts each, and last
+            their mass.
+            """
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
 
@@ -578,7 +589,10 @@ class Few(NamedTuple):
 
 
 def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
-    """Return the sums of the cells without the parts marked ``heavy`` (P,), which dominate them."""
+    """Return the sums of the cells without the parts marked ``heavy`` (P,), which dominate them.
+
+    ``size`` is the number L of cells.
+    """
     m = np.where(heavy, 0.0, parts.times)
     sums = added(m[:, None] * parts.sums, parts.cell, size)
     squares = summed(m * (parts.sums**2).sum(axis=1), parts.cell, size)
@@ -623,7 +637,7 @@ def _quadratic(
     """Return (value, value for unpaired rows) of 2 Σ_{u≠v} h_uv² / W².
 
     h_uv is the product of two units u and v in T_a − T_b. ``x`` and ``z`` are the residual sums of
-    the parts of models a and b; unpaired rows have no products between models.
+    the parts of models a and b. Without ``paired`` rows there are no products between models.
     """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
@@ -634,9 +648,10 @@ def _quadratic(
 def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) -> float:
     """Return Σ_{u≠v} g_uv h_uv over pairs of units u and v, for two models.
 
-    g_uv is Σ_b w_b x_ub · x_vb, and h_uv likewise of z. The sum is computed as Σ w_b w_c (|X_bᵀ
-    Z_c|² − …) over the pairs of a cell b of model a and a cell c of model b, where X_b and Z_c hold
-    the sums of the units with parts in both, less the products of a unit with itself.
+    g_uv is Σ_b w_b x_ub · x_vb, and h_uv likewise of z, with ``x`` and ``z`` residual sums of the
+    parts of models a and b. The sum is computed as Σ w_b w_c (|X_bᵀ Z_c|² − …) over the pairs of a
+    cell b of model a and a cell c of model b, where X_b and Z_c hold the sums of the units with
+    parts in both, less the products of a unit with itself.
     """
     left, right = a.parts.crossed(b.parts)
     n_cells = b.weights.size

@@ -210,7 +210,7 @@ def _abscissae(
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     """Return (at, fit, low, high) of the honest isotonic band, four arrays of shape (m,).
 
-    For tallies ``at`` is rounded outward to cell edges.
+    At most ``points`` predictions are shown. For tallies ``at`` is rounded outward to cell edges.
     """
     problem = view.problem
     if view.from_sums and view.data.weights is not None:
@@ -254,8 +254,8 @@ def honest_band(
 def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return (cells, rows, events): the occupied cells, and cumulative counts up to each of them.
 
-    ``at`` is the cell of each group of rows; cumulative counts have shape (L + 1,) and begin with
-    0.
+    ``at``, ``count`` and ``hits`` (m,) are the cell, the rows and the events of groups of rows;
+    cumulative counts have shape (L + 1,) and begin with 0.
     """
     cells, first = np.unique(at, return_index=True)
     sums = [np.append(0, np.cumsum(np.add.reduceat(v, first))) for v in (count, hits)]

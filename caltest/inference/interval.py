@@ -517,8 +517,9 @@ def _largest_gaps(
 ) -> FloatArray:
     """Return the largest |mean residual| of a cell in each bootstrap sample, (draws,).
 
-    Each row stands for ``times`` rows; ``group`` is 2b + y for outcome y in cell b, and the rows of
-    a group are drawn as two values with the same mean and variance.
+    ``residuals`` (n,) are of rows that stand for ``times`` rows each; ``group`` (n,) is 2b + y for
+    outcome y in cell b, and the rows of a group are drawn as two values with the same mean and
+    variance.
     """
     size = group.max() // 2 * 2 + 2
     n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
@@ -796,7 +797,7 @@ def _signed(
         return float((times * w) @ tilted(q, t))
 
     def root(rises: Callable[[float], float]) -> float:
-        """Return the zero of an increasing function of the shift t.
+        """Return the zero of an increasing function ``rises`` of the shift t.
 
         Without a zero it is the end of the range of t.
         """

@@ -583,8 +583,9 @@ def count_quantiles(  # type: ignore[no-untyped-def]
     """Compute observed − predicted counts and their variances for every draw, in place.
 
     ``z`` (L, d, B) are normals, which the Cornish–Fisher expansion turns into counts of the given
-    size, probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L, d). ``less``
-    (L, d) is subtracted. ``sums_out`` and ``variances_out`` have the shape of z.
+    size, probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L, d). ``offset``
+    is added to a count, ``less`` to its estimated variance, and both are scaled by ``grain``, all
+    (L, d). ``sums_out`` and ``variances_out`` have the shape of z.
     """
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):

@@ -235,7 +235,8 @@ def _holm(
 ) -> JointTestResult:  # fmt: skip
     """Test pairs separately, without shared draws, and adjust by Holm's method.
 
-    ``null`` is the null distribution of every single test.
+    ``statistics`` and ``lenses`` are the two halves of the pairs, ``null`` is the null distribution
+    of every single test.
     """
     tests = list[CalibrationTestResult]()
     for statistic, lens in zip(statistics, lenses, strict=True):
@@ -255,8 +256,9 @@ def _on_shared_draws(
 ) -> JointTestResult:  # fmt: skip
     """Test pairs on the same draws of outcomes, mapped to each pair's problem.
 
-    ``looks`` are the analyses of the pairs, ``maps`` map drawn outcomes of ``source`` to theirs
-    (None if all use them as drawn). Adjusted by step-down max-T.
+    ``looks`` are the analyses of the pairs and ``statistics`` their statistics; ``maps`` map drawn
+    outcomes of ``source`` to those of each lens (None if all use them as drawn). Adjusted by
+    step-down max-T.
     """
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [

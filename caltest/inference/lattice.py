@@ -201,7 +201,7 @@ class Lattice:
 
     @classmethod
     def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
-        """Lay out all segments, count their rows, and keep segments with enough; O(n d²).
+        """Lay out all segments, count their rows, and keep those of ``min_rows`` rows; O(n d²).
 
         ``columns`` have cells of ``n`` rows; ``depth`` is 1 for single conditions and 2 for pairs.
         """
@@ -430,7 +430,7 @@ class Learner(Protocol):
         """Learn residuals y (n,) from columns X (n, d)."""
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Return predicted residuals (n,)."""
+        """Return predicted residuals (n,) for columns X (n, d)."""
 
 
 def taught(

@@ -421,9 +421,10 @@ def _sum_of_terms(
 ) -> ExactNull:  # fmt: skip
     """Return the law of a sum of independent terms, one for each cell, by convolution on a grid.
 
-    ``masses`` and ``values`` hold probabilities and term values of each cell. The terms of an l1
-    statistic are multiples of ``unit`` = 1/n up to the fraction of the expected count: a grid that
-    divides the unit by powers of ten holds decimal predictions without rounding.
+    ``masses`` and ``values`` hold probabilities and term values of each cell, and ``error`` bounds
+    their rounding. The grid is finest near the ``estimate``. The terms of an l1 statistic are
+    multiples of ``unit`` = 1/n up to the fraction of the expected count: a grid that divides the
+    unit by powers of ten holds decimal predictions without rounding.
     """
     means = [float(m @ v) for m, v in zip(masses, values, strict=True)]
     variances = [float(m @ (v - c) ** 2) for m, v, c in zip(masses, values, means, strict=True)]
@@ -472,9 +473,9 @@ def _step(
 ) -> float:
     """Return the widest grid step at which rounding moves the sum of terms by at most ``slack``.
 
-    ``offsets`` are fractions of the unit that values need, ``unit`` is the common unit of all
-    terms. A unit is divided by multiples of ``multiple``, or by the power of ten that represents
-    decimals exactly.
+    The sum has ``n_cells`` terms. ``offsets`` are fractions of the unit that values need, ``unit``
+    is the common unit of all terms. A unit is divided by multiples of ``multiple``, or by the power
+    of ten that represents decimals exactly.
     """
     if offsets is None or unit is None:
         return 2.0 * slack / n_cells
@@ -493,9 +494,9 @@ def _listed(
 ) -> ExactNull:
     """Return the exact law with these values and probabilities.
 
-    ``support`` (m,) increases, ``mass`` (m,) are the probabilities, and ``error`` bounds the error
-    of every tail. Each tail is summed from its own end, so that small probabilities keep their
-    digits.
+    ``support`` (m,) increases, ``mass`` (m,) are the probabilities; ``expectation`` and
+    ``deviation`` are mean and standard deviation, and ``error`` bounds the error of every tail.
+    Each tail is summed from its own end, so that small probabilities keep their digits.
     """
     tail, lower = np.cumsum(mass[::-1])[::-1], np.cumsum(mass)
     return ExactNull(support, tail, expectation, deviation, error=error, lower=lower)
@@ -506,9 +507,11 @@ def _reach(
 ) -> tuple[float, float]:
     """Return (largest value, grid step) for the convolution of the terms.
 
-    The sum exceeds the first with negligible probability. Both follow from Chernoff's bound: its
-    best exponent at ``at``, the estimate, is the rate at which tails fall there, so that shifts by
-    one step change the p-value by less than the bracket allows.
+    ``masses`` and ``values`` hold probabilities and term values of each cell, ``deviation`` is the
+    standard deviation of the sum and ``error`` a bound on rounding. The sum exceeds the largest
+    value with negligible probability. Both follow from Chernoff's bound: its best exponent at
+    ``at``, the estimate, is the rate at which tails fall there, so that shifts by one step change
+    the p-value by less than the bracket allows.
     """
     starts = np.cumsum([0, *(m.size for m in masses[:-1])])
     value = np.concatenate(values)
@@ -554,7 +557,7 @@ def _continued(
 def _on_grid(
     masses: list[FloatArray], values: list[FloatArray], step: float, size: int, cut: bool = False
 ) -> tuple[FloatArray, float, float]:
-    """Convolve the terms on a grid of multiples of ``step``; return (tail, slack, origin).
+    """Convolve the terms on ``size`` multiples of ``step``; return (tail, slack, origin).
 
     ``tail`` holds the probabilities of reaching each grid point, ``slack`` is the distance by which
     rounding can move a sum, and ``origin`` the first grid point. ``masses`` and ``values`` are the

@@ -342,10 +342,10 @@ def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
 
 
 def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
-    """Return, for every cell, the exact two-sided p-value of its number of label-0 rows.
+    """Return, for every cell, the exact two-sided p-value of its number of label-0 rows, (L,).
 
-    p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0; for the other arguments
-    see :func:`consistency_bars`.
+    ``hits`` (L,) are these numbers s. p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial,
+    and never 0.
     """
     values = []
     for s, (first, pmf, lost) in zip(hits, cells.laws(), strict=True):
@@ -424,7 +424,8 @@ def label_bars(
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
     """Return (bars, number of draws, ending): ranges that hold under all laws of a redraw scheme.
 
-    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles are the bars.
+    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles are the bars. With
+    ``simultaneous`` all values lie within their bars with probability ``level``.
     """
     parts = [
         simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
@@ -655,7 +656,8 @@ def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, l
     """Return (difference, low, high), (L,) each, from sums of both models (2, L).
 
     ``count``, ``p`` and ``y`` (2, L) are rows, predicted and observed sums, ``shared`` (L,) the
-    summed covariance of rows that both models put into a bin.
+    summed covariance of rows that both models put into a bin. With ``simultaneous`` the band holds
+    in all bins together.
     """
     from scipy.special import ndtri
 

@@ -258,7 +258,8 @@ def _cells_of_columns(
 ) -> tuple[list[CutFeature], list[str]]:
     """Return (columns with cells, names of columns left out).
 
-    A warning names the columns that give the outcome away, which are left out.
+    A warning names the columns that give the outcome away, which are left out. Levels of fewer than
+    ``min_rows`` rows share a cell.
     """
     if data.n < 2 * min_rows:
         raise StatisticError(
@@ -578,7 +579,8 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
     """Return the indices of the segments to report, in the order in which they are found.
 
     Each has the most evidence after the segments before it are recalibrated, and at least ``bar``.
-    A segment of fewer columns is preferred to one of more with nearly as much evidence.
+    A segment of fewer columns is preferred to one of more with nearly as much evidence. ``y`` (n,)
+    are events, ``evidence`` (S,) belongs to the segments.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
@@ -694,8 +696,8 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
     """Return predictions (n,) corrected on segments, learnt from part of the rows.
 
     The segment with most evidence is shifted by half of its best shift, again and again, until no
-    segment has evidence above ``bar``. ``teaching`` (n,) marks the rows from which shifts are
-    learnt.
+    segment has evidence above ``bar``. ``y`` (n,) are events, and ``teaching`` (n,) marks the rows
+    from which shifts are learnt.
     """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):

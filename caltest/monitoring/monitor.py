@@ -201,8 +201,8 @@ class Monitor(Watch):
     def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with an initial state for the classes of the data.
 
-        ``n_induced`` is the number of classes behind the lens. A monitor that has seen rows keeps
-        its state.
+        ``n_induced`` is the number of classes behind the lens, ``time`` the times of the rows, if
+        they have any. A monitor that has seen rows keeps its state.
         """
         new = self._moved(**self._same_classes(data, time))
         if self.n:
@@ -291,6 +291,7 @@ class Monitor(Watch):
 
         ``path`` (m, 2) has the number of rows and the log evidence after each, ``sums`` (m, 3) the
         sums after each, ``state`` the wealth of all experts, ``steps`` the number of times so far.
+        ``impossible`` is the number of outcomes of probability 0 among the new rows.
         """
         moved = self._traced(path, path[:, 1], times)
         if "alarm" in moved:
@@ -491,7 +492,8 @@ def refuse_large(weights: FloatArray) -> None:
 def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
     """Raise an error for a time on which the bet has been made already.
 
-    ``over`` is that time in words, None if there is none. Rows that share a time need two classes.
+    ``times`` (m,) are the times of the new rows. ``over`` is the time that is over in words, None
+    if there is none. Rows that share a time need two classes; ``n_classes`` is their number.
     """
     if over is not None:
         raise InvalidPredictionsError(

@@ -110,7 +110,10 @@ class CountedPart:
         return count <= self.labels.size and same.mark(count) == record["sha256"]
 
     def row(self, place: int, timed: bool) -> str:
-        """Return the name of a row in messages: its number in the file, its time, the file."""
+        """Return the name of a row in messages: its number in the file, its time, the file.
+
+        ``place`` is its index; the time is left out unless rows are ``timed``.
+        """
         when = f" ({format_time(self.times[place], self.dated)})" if timed else ""
         return f"row {self.numbers[place]}{when} of {self.path.name}"
 
@@ -147,7 +150,8 @@ def not_given(
     """Return notes on waiting rows in files that are not given now.
 
     They name rows that still wait, and rows that were passed over because later ones were bet on.
-    ``before`` is the monitor before this run, ``watch`` after it; ``records`` are keyed by file.
+    ``parts`` are the files given, and ``records`` those of earlier runs by file. ``before`` is the
+    monitor before this run, ``watch`` after it.
     """
     notes, files = list[str](), {str(part.path) for part in parts}
     for path, record in records.items():
@@ -179,7 +183,8 @@ def refuse_misfits(
 ) -> None:
     """Raise an error for files of another model, rows that come too late, and repeated rows.
 
-    ``options`` are the options of the command by name, which messages mention.
+    ``records`` are those of earlier runs by file, ``parts`` the files given now. ``options`` are
+    the options of the command by name, which messages mention.
     """
     state = options["state"]
     if watch.time is not None and options["time"] is None:

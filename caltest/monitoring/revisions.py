@@ -438,8 +438,8 @@ def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
 def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArray:
     """Return the outcome of each question, (Q,); NaN while it is open.
 
-    ``outcomes`` are a value for each row, or a mapping by question; ``number`` (n,) is the
-    question.
+    ``outcomes`` are a value for each row, or a mapping by question. ``names`` (Q,) are the
+    questions and ``number`` (n,) is the question of each row.
     """
     if outcomes is None:
         return np.full(names.size, np.nan)

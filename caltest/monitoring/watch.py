@@ -264,7 +264,10 @@ class Watch(Result):
                 raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
 
     def _refuse_damage(self, what: str) -> None:
-        """Raise InvalidPredictionsError for contradictory row counts, and a damaged history."""
+        """Raise InvalidPredictionsError for contradictory row counts, and a damaged history.
+
+        ``what`` begins the message.
+        """
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
             "steps": self.steps > self.n,
@@ -484,7 +487,10 @@ class ComparisonMonitor(Watch):
             return on, off, np.where(same, p, off / (off - on))
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, 3): both log gains and the difference of the scores."""
+        """Return the monitor after rows (n, 3): both log gains and the difference of the scores.
+
+        ``steps`` (n,) numbers the times of the rows, which ``times`` holds, or None.
+        """
         state, n = self._processes.copy(), len(rows)
         path = np.full((n, self.width), -np.inf)
         path[:, 0] = self.n + 1.0 + np.arange(n)

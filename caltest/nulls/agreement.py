@@ -173,7 +173,8 @@ class Agreement:
     def _pair_sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
         """Return (N, Σ_g Q_g) for label vectors (B, n), two arrays of shape (B, 9).
 
-        Column 0 is over all pairs of rows, the others are the eight parts.
+        Column 0 is over all pairs of rows, the others are the eight parts. The class explains
+        ``centred``.
         """
         if self.coupling == "correctness":
             labels = (labels != self.likeliest).astype(np.int64)
@@ -275,7 +276,8 @@ class Agreement:
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the variance of observed sums in clusters over the largest that λ allows.
 
-        It is 1 where no label can vary. Residuals of redraws are multiplied by √κ.
+        It is 1 where no label can vary. Residuals of redraws are multiplied by √κ. ``dependence``
+        is λ, or None to estimate it; the class explains ``centred``.
         """
         variance, joint = self.sums
         allowed = float((variance + joint).sum())

@@ -101,10 +101,11 @@ def bet_at_times(
     mode: int,
     state: FloatArray,
 ) -> FloatArray:
-    """Bet once on all rows of each time, which may depend on each other; else as :func:`bet`.
+    """Bet once on all rows of each time, which may depend on each other.
 
-    ``sizes`` (T,) are the numbers of rows of the times. Returns the log wealth after each time,
-    shape (T,). Two classes only.
+    ``sizes`` (T,) are the numbers of rows of the times; other parameters are as in :func:`bet`, and
+    the ``state`` is updated in place. Returns the log wealth after each time, shape (T,). Two
+    classes only.
     """
     rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
     first = np.append(0, sizes.cumsum())
@@ -117,10 +118,10 @@ def bet_at_times(
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
-    """Return entry ``which`` of the scalars of each state (h, size), shape (h,).
+    """Return a scalar of each state, (h,), from ``states`` (h, size).
 
-    For K > 2 these belong to the bets on all classes, which are stored after those on the top
-    class.
+    ``which`` is its index, such as that of the log wealth. For K > 2 the scalars of the bets on all
+    classes are taken, which are stored after those on the top class.
     """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]
@@ -513,10 +514,10 @@ def bet_times(
 ) -> None:
     """Bet on rows as :func:`bet_two`, in groups of these sizes whose rows may depend on each other.
 
-    The factor of an expert for a group is the mean of its factors for the rows, each of which has
-    mean 1 given the past; the tree likewise. The shares of the tree may be any function of the
-    past; each of m rows moves them as a bet of one m-th. ``sizes`` (T,) are the rows of each group,
-    and ``path`` (T,) receives the log wealth after each.
+    ``sizes`` (T,) are the rows of each group, and ``path`` (T,) receives the log wealth after each;
+    ``mode`` and ``state`` are as in :func:`bet`. The factor of an expert for a group is the mean of
+    its factors for the rows, each of which has mean 1 given the past; the tree likewise. The shares
+    of the tree may be any function of the past; each of m rows moves them as a bet of one m-th.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]

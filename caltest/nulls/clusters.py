@@ -577,7 +577,10 @@ class VoteDraws:
         return drawn
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return labels of rows, (count, n), with the law of :meth:`counts`; O(count n K)."""
+        """Return labels of rows, (count, n), with the law of :meth:`counts`; O(count n K).
+
+        They are written into ``out`` if it is given.
+        """
         shape = count, self.of_row.size
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
         for j in range(count):
@@ -710,7 +713,10 @@ class Overdispersion(Agreeing):
         return _root(overshoot, max(float(observed), 0.0) * variance / joint, variance / joint)
 
     def _drawn_correlations(self, degree: float) -> FloatArray:
-        """Return ρ and its parts for 199 draws with one λ, (9, 199)."""
+        """Return ρ and its parts for 199 draws with one λ for all items, (9, 199).
+
+        ``degree`` is the λ.
+        """
         draws = VoteDraws.of(self.votes, degree)
         at_once = max(1, COUNTS_AT_ONCE // draws.probs.size)
         blocks = [

@@ -155,9 +155,10 @@ def simulate(
 ) -> tuple[FloatArray, Ended]:
     """Evaluate a function on draws of a sampler, block by block, each with its own generator.
 
-    Returns the values, (B,) or (B, S) for vectors, and how the run ended: with ``stop_when``, early
-    at the 20th value for which it holds (Besag & Clifford 1991). Numbers do not depend on
-    ``workers``, and a longer run begins as a shorter one.
+    ``sampler`` makes a draw from a generator and ``evaluate`` maps it to a number or a vector (S,).
+    Returns the values, (B,) or (B, S), and how the run ended: with ``stop_when``, early at the 20th
+    value for which it holds (Besag & Clifford 1991). Numbers do not depend on ``workers``, and a
+    longer run begins as a shorter one.
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
@@ -218,8 +219,9 @@ def _gathered(
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
     """Run the tasks in order, with progress; return their values and how the run ended.
 
-    Returns values (B,) or (B, S), and "complete", "early" or "interrupted". Ctrl-C keeps the
-    replicates that are complete.
+    ``block`` computes the values of a task, and ``stop_when`` maps values to booleans and ends the
+    run at the 20th True. Returns values (B,) or (B, S), and "complete", "early" or "interrupted".
+    Ctrl-C keeps the replicates that are complete.
     """
     done: list[FloatArray] = []
     ended: Ended = "complete"
@@ -481,7 +483,7 @@ class LabelSampler:
         return cls(np.ascontiguousarray(sums[:, :1]) if probs.shape[1] == 2 else sums)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every uniform number, (m,).
+        """Return a label for every number of ``uniforms`` (m,), same shape.
 
         ``rows`` (m,) are the rows whose probabilities apply, by default 0 … m − 1. O(m K).
         """

@@ -207,8 +207,9 @@ class Lanes(ABC):
     ) -> Iterator[tuple[IntArray, Any]]:
         """Yield (replicate of each lane (B,), block (n, B)) until ``count`` replicates are drawn.
 
-        A block is overwritten by the next. It has at least two lanes, of which one may be beyond
-        ``count``, because NumPy adds up a single column in another order than several.
+        A block has at most ``at_once`` lanes, and is overwritten by the next. It has at least two
+        lanes, of which one may be beyond ``count``, because NumPy adds up a single column in
+        another order than several.
         """
         at_once = min(self.at_once, at_once or self.at_once)
         block: AnyArray = np.empty((0, 0))

@@ -86,9 +86,10 @@ class ExactNull(NullDistribution):
     def bracket(
         self, t: float, two_sided: bool = False, centre: float = 0.0
     ) -> tuple[float, float]:
-        """Return two numbers between which P(T ≥ t) lies; or, with c the centre, P(|T−c| ≥ |t−c|).
+        """Return (low, high), between which P(T ≥ t) lies; with ``two_sided`` P(|T − c| ≥ |t − c|).
 
-        Rounding to the grid is bounded exactly, floating-point error by a measured allowance.
+        c is the ``centre``. Rounding to the grid is bounded exactly, floating-point error by a
+        measured allowance.
         """
         if two_sided:
             moved = replace(self, support=self.support - centre)
@@ -150,7 +151,10 @@ class RootNull(ExactNull):
     def bracket(
         self, t: float, two_sided: bool = False, centre: float = 0.0
     ) -> tuple[float, float]:
-        """Return two numbers between which P(√T ≥ t) lies, which is P(T ≥ t²)."""
+        """Return (low, high), between which P(√T ≥ t) = P(T ≥ t²) lies.
+
+        ``two_sided`` and ``centre`` are not used: roots are compared one-sidedly.
+        """
         assert self.square is not None
         return self.square.bracket(t * t) if t > 0.0 else (1.0, 1.0)
 
@@ -371,7 +375,10 @@ def fast_length(size: int) -> int:
 
 
 def _recursion(p: FloatArray) -> FloatArray:
-    """Return the distribution of the number of successes in a short series of trials, (k + 1,)."""
+    """Return the distribution of the number of successes in a short series of trials, (k + 1,).
+
+    ``p`` (k,) are the probabilities of success.
+    """
     pmf, grown = np.zeros(p.size + 1), np.empty(p.size + 1)
     pmf[0] = 1.0
     for success, failure in zip(p.tolist(), (1.0 - p).tolist(), strict=True):
@@ -384,8 +391,8 @@ def _recursion(p: FloatArray) -> FloatArray:
 def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray, int]:
     """Return (spectrum, origin): Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT.
 
-    P is the distribution of the number of successes in trials with probabilities ``p``; the FFT has
-    length ``width``.
+    P is the distribution of the number of successes in trials with probabilities ``p``, of this
+    ``variance``; the FFT has length ``width``.
     """
     omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
     spectrum = np.zeros(omega.size, dtype=np.complex128)

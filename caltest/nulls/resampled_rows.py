@@ -141,8 +141,9 @@ def resampled_classes(
 ) -> RowResamples:  # fmt: skip
     """Return the resampler of class-wise errors in fixed cells.
 
-    ``cell[i, k]`` is the cell of row i for class k; the cells of class k begin at ``starts[k]``;
-    ``aggregate`` combines errors (B, K).
+    ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
+    every row. ``cell[i, k]`` is the cell of row i for class k; the cells of class k begin at
+    ``starts[k]``; ``aggregate`` combines errors (B, K).
     """
     rows = np.ascontiguousarray(probs, dtype=np.float64)
     value = partial(_every_class, starts, len(probs), aggregate)

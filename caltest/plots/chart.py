@@ -137,10 +137,10 @@ def root(ax: Axes) -> Figure:
 
 
 def paper(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the axes to draw on: the given ones, or axes of a new figure of this size in inches.
+    """Return the axes to draw on: the given ones, or axes of a new figure.
 
-    A new figure belongs to pyplot where pyplot is in use, so that ``plt.show()`` shows it; else it
-    stands by itself and no backend is chosen.
+    ``width`` and ``height`` are its size in inches. A new figure belongs to pyplot where pyplot is
+    in use, so that ``plt.show()`` shows it; else it stands by itself and no backend is chosen.
     """
     if ax is None:
         from matplotlib.figure import Figure
@@ -160,9 +160,10 @@ GROWTH = {"paper": (1.0, 1.0), "screen": (2.0, 1.5), "talk": (2.6, 2.2)}
 
 
 def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Picture:
-    """Return a picture with another size of figure and text, with or without its key.
+    """Return a picture with another size of figure and text.
 
-    A figure that the user passed keeps its size; only its text changes.
+    ``size`` is "paper", "screen" or "talk"; without ``legend`` its key is removed. A figure that
+    the user passed keeps its size; only its text changes.
     """
     from matplotlib.artist import Artist
     from matplotlib.text import Text
@@ -321,7 +322,7 @@ class Chart:
     def rows(self, names: Sequence[str], y: FloatArray | None = None) -> FloatArray:
         """Prepare the vertical axis of a table: return the height of each row, the first on top.
 
-        ``names`` are written at the left.
+        ``names`` are written at the left. Heights are m − 1, …, 0 unless ``y`` (m,) gives them.
         """
         at = np.arange(len(names))[::-1] if y is None else y
         texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
@@ -350,7 +351,10 @@ class Chart:
 
     def axes(self, xlabel: str = "", ylabel: str = "", *, size: float = LABEL,
              ticks: int | None = None, **limits: Any) -> None:  # fmt: skip
-        """Set axis labels, limits and style; ``ticks`` is the approximate number of ticks."""
+        """Set axis labels, limits and style.
+
+        ``size`` is the size of the labels in points, ``ticks`` the approximate number of ticks.
+        """
         ax = self.ax
         ax.set(**limits)
         ax.tick_params(labelsize=SMALL_PRINT, length=2.5, width=0.6, pad=2)
@@ -366,7 +370,10 @@ class Chart:
     def log(
         self, which: str, ticks: Sequence[float] | AnyArray, texts: Sequence[str] | None = None
     ) -> None:
-        """Make axis "x" or "y" logarithmic, with ticks at these values only."""
+        """Make axis "x" or "y" (``which``) logarithmic, with ticks at these values only.
+
+        ``texts`` label the ticks, by default their values.
+        """
         from matplotlib.ticker import NullLocator
 
         self.ax.set(**{f"{which}scale": "log"})
@@ -395,6 +402,7 @@ class Chart:
         """Write key, headline and recipe; return the finished picture.
 
         ``shift`` moves the key to the left, in points; the recipe is shown only if ``with_recipe``.
+        ``panels`` are pictures on other axes that belong to this one.
         """
         over = self.ax if self.summit is None else self.summit
         shift = shift if shift is not None else self.names_width or AXIS
@@ -534,7 +542,10 @@ class Scale:
             return np.log(p) - np.log1p(-p)
 
     def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
-        """Return (positions, labels) of round probabilities between two positions of the axis."""
+        """Return (positions, labels) of round probabilities between two positions of the axis.
+
+        The positions are ``low`` and ``high``.
+        """
         decades = [10.0**-k for k in range(9, 0, -1)]
         for steps in ((1,), (1, 3), (1, 2, 5)):
             small = [m * d for d in decades for m in steps if m * d < 0.5]
@@ -627,7 +638,10 @@ def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, Float
 
 
 def columns(ax: Axes, left: FloatArray, width: FloatArray, share: FloatArray) -> BarContainer:
-    """Draw the columns of a histogram in a pale colour."""
+    """Draw the columns of a histogram in a pale colour.
+
+    ``left``, ``width`` and ``share`` (its height) have one entry for each column.
+    """
     style = Style(color=PALE, edgecolor="white", linewidth=0.4, zorder=0)
     return ax.bar(left, share, width, align="edge", **style)
 
@@ -647,7 +661,10 @@ def behind(ax: Axes, tallest: float) -> Axes:
 
 
 def tenths(least: float, most: float) -> tuple[float, float]:
-    """Return the ends of an axis that covers the occupied tenths of [0, 1], with a margin."""
+    """Return the ends of an axis that covers the occupied tenths of [0, 1], with a margin.
+
+    ``least`` and ``most`` are the smallest and the largest value.
+    """
     left, right = np.floor(10.0 * least + 1e-9) / 10.0, np.ceil(10.0 * most - 1e-9) / 10.0
     margin = 0.02 * max(right - left, 0.1)
     return left - margin, right + margin
@@ -735,7 +752,10 @@ def heading(
 def foot(
     ax: Axes, recipe: str, with_recipe: bool, under: Artist | None = None, start: Axes | None = None
 ) -> Annotation | None:
-    """Write the recipe below the axes, or below the artist ``under``; None without a recipe."""
+    """Write the recipe below the axes, or below the artist ``under``.
+
+    It is shown only if ``with_recipe``; otherwise None is returned.
+    """
     if not with_recipe:
         return None
     below = under or (ax.xaxis.label if ax.axison else "axes fraction")

@@ -130,7 +130,8 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
             recipe: bool) -> Picture:  # fmt: skip
     """Draw one panel for each component by ``draw``, with a common key and common axis labels.
 
-    ``common`` are entries of the key and ``text`` is the recipe.
+    ``common`` are entries of the key and ``text`` is the recipe. ``parts`` are the curves of the
+    components.
     """
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)

@@ -258,7 +258,10 @@ def _plain(cells: AnyArray) -> AnyArray:
 
 
 def _places(one_hot: AnyArray) -> IntArray:
-    """Return the index of the one in each one-hot row, (n,); other rows are refused."""
+    """Return the index of the one in each row of ``one_hot`` (n, K), shape (n,).
+
+    Rows that are not one-hot are refused.
+    """
     ones = one_hot == 1
     if not ((ones | (one_hot == 0)).all() and (ones.sum(axis=1) == 1).all()):
         raise InvalidPredictionsError(

@@ -234,6 +234,8 @@ class UnclearColumnsError(InvalidPredictionsError):
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     """Return the expressions to read: from options where given, else from the contract.
 
+    ``schema`` maps the names of columns to their types, ``wanted`` has the options.
+
     Raises
     ------
     UnclearColumnsError

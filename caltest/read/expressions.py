@@ -131,7 +131,10 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
 
 
 def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
-    """Return terms parsed anew for a table whose columns have the types in ``schema``."""
+    """Return the terms ``listed``, parsed anew for another table.
+
+    ``schema`` maps its columns to their types.
+    """
     return [t if t.column is not None else _expression(t.sql, schema) for t in listed]
 
 
@@ -186,7 +189,8 @@ def _of_written_numbers(
 def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     """Return (holder, key) of every column in a plan that is an operand of arithmetic.
 
-    ``holder[key]`` is the column's node in the parsed expression.
+    ``holder[key]`` is the column's node in the parsed expression; ``schema`` has the types of
+    columns.
     """
     found: list[tuple[Any, Any]] = []
     for kind, node in _nodes(plan):
@@ -224,7 +228,10 @@ def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None
 
 
 def _is_numeric(node: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a node of a parsed expression has numbers as values."""
+    """Return whether a node of a parsed expression has numbers as values.
+
+    ``schema`` has the types of columns.
+    """
     if not isinstance(node, dict):
         return False
     if "Column" in node:
@@ -279,7 +286,7 @@ def compared_columns(term: Term) -> list[tuple[str, str]]:
 
 
 def with_column(sql: str, name: str, replacement: str) -> str:
-    """Return SQL in which the column ``name`` is replaced by another expression."""
+    """Return the expression ``sql`` with ``replacement`` in the place of the column ``name``."""
     names = {name, quoted(name), '"' + name.replace('"', '""') + '"'}
     tokens = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*")
     return tokens.sub(lambda found: replacement if found[0] in names else found[0], sql)
@@ -335,7 +342,7 @@ def _no_column(name: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
 
 
 def listing(names: Mapping[str, Any] | Sequence[str]) -> str:
-    """Return a clause that lists the columns of a table."""
+    """Return a clause that lists the columns of a table, given by their names."""
     shown = [cut(name) for name in [*names][:COLUMNS_LISTED]]
     return f"the columns are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"
 

@@ -182,7 +182,7 @@ def read_table(
 ) -> tuple[Predictions, IntArray]:
     """Return (predictions, places): the predictions of an open table, and their rows in it, (n,).
 
-    Rows are counted from 0 in messages if the table is in memory, else from 1.
+    In messages rows are counted from 0 if the table is ``in_memory``, else from 1.
     """
     table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
@@ -226,7 +226,10 @@ def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
 def _in_the_way(
     errors: list[InvalidPredictionsError], cells: EvaluatedCells, table: Table
 ) -> InvalidPredictionsError:
-    """Return one error with all problems that prevent a reading, and commands that solve them."""
+    """Return one error with all problems that prevent a reading, and commands that solve them.
+
+    ``errors`` are the problems found so far.
+    """
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
     known = {str(error) for error in errors}
@@ -321,7 +324,10 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
 def read_note(
     table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Any
 ) -> str:
-    """Return the note that says which columns were read in which role, and how many rows."""
+    """Return the note that says which columns were read in which role, and how many rows.
+
+    ``whole`` are all rows, ``complete`` the rows without missing values.
+    """
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
     if wanted.where is not None:
@@ -532,7 +538,7 @@ def parts_of(paths: object) -> list[Path]:
 def refuse_copies(parts: Sequence[Path]) -> None:
     """Raise InvalidPredictionsError for a file that has the same content as another one.
 
-    Rows would count twice. Very small files are not compared.
+    ``parts`` are the files, whose rows would count twice. Very small files are not compared.
     """
     by_size: dict[int, list[Path]] = {}
     for part in parts:
@@ -788,9 +794,10 @@ def _order_note(table: Table, chosen: Chosen) -> list[str]:
 
 
 def shared_ids(sources: Iterable[object]) -> str | None:
-    """Return the first column that names the rows of all tables, None for none.
+    """Return the first column that names the rows of all ``sources``, or None.
 
-    It holds words or whole numbers, each once in every table, and the same in all of them.
+    Sources are files or tables. The column holds words or whole numbers, each once in every table,
+    and the same in all of them.
     """
     with ExitStack() as stack:
         tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]

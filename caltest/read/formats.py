@@ -120,6 +120,9 @@ def open_table(
 ) -> Iterator[Table]:
     """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
 
+    ``format`` names the format, whatever the name of the file says; ``sheet`` is that of an Excel
+    file.
+
     Raises
     ------
     FileNotFoundError
@@ -772,9 +775,9 @@ def _below_titles(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def imported(module: str, extra: str, what: str) -> Any:  # of libraries without types
-    """Import and return an optional library; ImportError names the extra that installs it.
+    """Import and return the optional library ``module``.
 
-    ``what`` is the kind of file that needs it.
+    ImportError names the ``extra`` that installs it, and ``what``, the kind of file that needs it.
     """
     package = module.partition(".")[0]
     try:
@@ -911,5 +914,8 @@ def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> 
 
 
 def _outside(cells: AnyArray) -> AnyArray:
-    """Return bytes in which those within quotation marks are 0, same shape."""
+    """Return bytes (n,) with 0 in place of those within quotation marks, same shape.
+
+    ``cells`` (n,) are the bytes.
+    """
     return np.where(np.bitwise_xor.accumulate(cells == ord('"')), np.uint8(0), cells)

@@ -86,7 +86,10 @@ class CountTable:
 
 @contextmanager
 def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
-    """Context manager that opens a table in memory, or a file, as a table of counts."""
+    """Context manager that opens a table in memory, or a file, as a table of counts.
+
+    ``sheet`` is the sheet of an Excel file.
+    """
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
         raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
@@ -147,7 +150,10 @@ def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray
 
 
 def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
-    """Return integers ≥ ``least``; InvalidPredictionsError names the row and value of any other."""
+    """Return a ``column`` as integers ≥ ``least``.
+
+    InvalidPredictionsError names the row and value of any other.
+    """
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
     if column.dtype.kind in "iu":
@@ -176,6 +182,7 @@ def read_grades(
     ``request`` maps roles (n, events, probability, names) to the user's expressions; for a role
     without one, the column is found by ``GRADE_NAMES``. A row that is the sum of all others in both
     counts, without a probability, is left out with a note; one with a probability is asked about.
+    ``where`` selects rows; ``as_is`` takes a doubtful table as it is.
     """
     found = _chosen(counts, request)
     cells = counts.cells(found, where)
@@ -297,7 +304,7 @@ def _names(cells: EvaluatedCells) -> list[str]:
 
 
 def _counts(cells: EvaluatedCells, what: str) -> IntArray:
-    """Return the counts of one role, (G,), such as "n" or "events".
+    """Return the counts of one role, ``what``, such as "n" or "events", (G,).
 
     InvalidPredictionsError for gaps, fractions and negative numbers.
     """
@@ -327,9 +334,11 @@ def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
 def _sums_of_others(
     cells: EvaluatedCells, names: Sequence[str], n: IntArray, events: IntArray, as_is: bool
 ) -> AnyArray:
-    """Return the rows (G,) that are totals: sums of all others in both counts, without probability.
+    """Return whether each grade is a total, booleans (G,).
 
-    DoubtfulInputError for a total with a probability, unless ``as_is``.
+    A total is the sum of all others in both counts, ``n`` and ``events`` (G,), and has no
+    probability. DoubtfulInputError for a total with a probability, unless ``as_is``; ``names`` are
+    for the message.
     """
     sums = (2 * n == n.sum()) & (2 * events == events.sum()) & (len(n) > 2) & bool(events.any())
     lacking = cells.frame["probability:0"].is_null().to_numpy()
@@ -404,7 +413,8 @@ def _lacking(
 ) -> InvalidPredictionsError:
     """Return the error for a table of counts whose columns cannot be recognised.
 
-    It offers likely readings, or the command for a table with one row for each outcome.
+    ``found`` has the roles that are known, ``missing`` lists the others. It offers likely readings,
+    or the command for a table with one row for each outcome.
     """
     frame = counts.table.frame.head(10_000).collect()
     if "events" in missing:
@@ -460,9 +470,11 @@ def read_forecasts(
 ) -> ForecastRows:
     """Read forecasts of questions over time from a file or a table.
 
-    Every argument but ``source`` and ``sheet`` is a column or an expression in SQL. Without
-    ``probs`` the one column is read whose name is on the list of probabilities of the contract.
-    InvalidPredictionsError where none or several fit, and where a question or time is missing.
+    ``ids`` is the question of a row, ``time`` when it was forecast, ``label`` the outcome and
+    ``groups`` the group of the question; each is a column or an expression in SQL, and so are
+    ``probs`` and the condition ``where``. Without ``probs`` the one column is read whose name is on
+    the list of probabilities of the contract. InvalidPredictionsError where none or several fit,
+    and where a question or time is missing.
     """
     with count_table(source, sheet) as table:
         wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}

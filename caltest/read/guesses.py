@@ -359,7 +359,10 @@ class Head:
         return any(self.sum_to(names, each) for each in scales) and positive
 
     def sum_to(self, names: Sequence[str], scale: float) -> bool:
-        """Return whether there are rows with all columns, and all of these sum to a number."""
+        """Return whether the columns ``names`` sum to ``scale`` in all rows that have all of them.
+
+        It is False without such rows.
+        """
         sums = np.sum([self.numbers[n] for n in names], axis=0)
         sums = sums[np.isfinite(sums)]
         return bool(sums.size) and bool(np.allclose(sums, scale, atol=0.02 * scale))
@@ -653,9 +656,10 @@ def likely_grades(
 
 
 def _as_many(numbers: Mapping[str, FloatArray], names: tuple[str, str, str], scale: float) -> bool:
-    """Return whether columns n, events and p have Σ events within a factor of two of Σ n p.
+    """Return whether Σ events is within a factor of two of Σ n p.
 
-    ``scale`` divides p where it is above 1.
+    ``names`` are the columns n, events and p, whose cells are in ``numbers``; ``scale`` divides p
+    where it is above 1.
     """
     n, events, p = (numbers[name] for name in names)
     expected = float(n @ p) / (scale if p.max() > 1.0 else 1.0)

@@ -325,7 +325,7 @@ def _unzipped(path: Path) -> tuple[Records, str]:
 def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
     """Return the rows of an Inspect log: stated confidence, and whether the answer was correct.
 
-    The confidence is in the metadata of a score.
+    The confidence is in the metadata of a score; ``task`` is the task's name.
     """
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
@@ -359,7 +359,10 @@ def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
 
 
 def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return stated confidences as numbers; all as text if one is text, for the reader to check."""
+    """Return stated confidences as numbers; all as text if one is text, for the reader to check.
+
+    ``scores`` are the scores of the samples, with the confidence in their metadata.
+    """
     stated = [(score.get("metadata") or {}).get("confidence") for score in scores]
     text = any(isinstance(value, str) for value in stated)
     return [None if v is None else str(v) if text else float(v) for v in stated]

@@ -89,9 +89,10 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
 
 
 def own_outcomes(table: Table, models: Sequence[str]) -> list[str] | None:
-    """Return the column of outcomes of each model, by a word that only the two share; else None.
+    """Return the column of outcomes of each of the ``models``, or None if one has none.
 
-    Outcomes are columns of two values, such as whether an answer is right.
+    ``models`` are columns of predictions. A column of outcomes has two values, such as whether an
+    answer is right, and shares a word of its name with this model's column only.
     """
     words = [{*key(name).split("_")} for name in models]
     alone = [w.difference(*words[:k], *words[k + 1 :]) for k, w in enumerate(words)]
@@ -162,7 +163,10 @@ def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -
 
 
 def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:
-    """Return the column that names the rows of every model with the same values, quoted."""
+    """Return the column, quoted, that names the rows of every model with the same values, or None.
+
+    ``column`` names the models, and ``each`` maps models to conditions that select their rows.
+    """
     import polars as pl
 
     frame = table.frame.collect()
@@ -202,7 +206,8 @@ def common_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
 def common_ids(sources: Sequence[object]) -> dict[str, int]:
     """Return columns that name rows in all tables, with the number of values that all have.
 
-    They hold words or whole numbers, each once in a table, of which at least five are in all.
+    ``sources`` are files or tables. The columns hold words or whole numbers, each once in a table,
+    of which at least five are in all.
     """
     found = {}
     with ExitStack() as stack:

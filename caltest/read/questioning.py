@@ -333,7 +333,8 @@ def unknown_outcomes(
 def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
     """Return whether rows of a value look like rows of any outcome, not like those without event.
 
-    ``least`` is the logarithm of how many times likelier this must be.
+    ``here`` (n,) marks the rows of the value; ``least`` is the logarithm of how many times likelier
+    this must be.
     """
     p, y = rows.risks, rows.labels
     assert p is not None
@@ -442,7 +443,8 @@ def _with_competing(
 def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
     """Ask whether an extreme number such as −99.9 stands for a missing value.
 
-    It is in a column that an outcome expression compares with a number.
+    It is in a column that the outcome expression of ``option`` ("label" or "event") compares with a
+    number.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -605,7 +607,8 @@ def _far_apart(
 ) -> list[Question | None]:
     """Return the questions on large tables that are sorted by model or by part of the data set.
 
-    There, the first rows are all of one model or part.
+    There, the first rows are all of one model or part. ``head`` are the unused columns of these
+    rows.
     """
     import polars as pl
 
@@ -633,7 +636,10 @@ def _far_apart(
 def _without_outcome(
     table: Table, chosen: Chosen, wanted: Wanted, n: int, complete: Complete
 ) -> tuple[int, int]:
-    """Return (left out, total): rows without an outcome, or excluded by a condition on it."""
+    """Return (left out, total): rows without an outcome, or excluded by a condition on it.
+
+    ``n`` rows were read.
+    """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
         return out, n
@@ -701,7 +707,7 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
     """Return the families of columns that may hold votes, in the order of the classes.
 
-    For two classes they are ordered pairs of columns.
+    ``names`` are the columns to choose from. For two classes families are ordered pairs of columns.
     """
     classes = [str(c).lower() for c in data.classes or range(data.n_classes)]
     by_end: dict[str, dict[str, str]] = {}

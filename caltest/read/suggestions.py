@@ -291,8 +291,9 @@ class _Readings(Head):
     ) -> Iterator[tuple[Options, str]]:
         """Yield (options, condition) for each outcome with each prediction.
 
-        Pairs that use one column for both, or whose label is the predicted class, are left out.
-        Rows without a prediction are dropped by an option.
+        ``outcomes`` and ``probs`` are the guesses of both. Pairs that use one column for both, or
+        whose label is the predicted class, are left out. Rows without a prediction are dropped by
+        an option.
         """
         for outcome, when in outcomes:
             for p in probs:
@@ -392,7 +393,7 @@ class _Readings(Head):
         """Return readings in which one column is the model's answer and another the truth.
 
         Both hold the same words. Which is which makes no difference: the answer is right where they
-        are equal.
+        are equal. ``lacking`` is the role that the user has not named.
         """
         if self.given.keys() & {"event"} or (
             "label" in self.given and lacking not in ("predicted_label", "probs")

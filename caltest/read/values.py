@@ -173,8 +173,9 @@ class EvaluatedCells:
     def _readings_of_gaps(self, gaps: Mapping[str, pl.Series]) -> list[Reading]:
         """Return readings for rows without a value: they are left out, or a blank has a meaning.
 
-        A blank may mean something if the row has a prediction, and the blank is in the outcome, in
-        an expression, or in a column with a single other value.
+        ``gaps`` maps columns to marks of their missing cells. A blank may mean something if the row
+        has a prediction, and the blank is in the outcome, in an expression, or in a column with a
+        single other value.
         """
         drop = Reading({"drop_missing": True})
         known = ~np.any([gaps[c].to_numpy() for c in gaps if c.startswith("probs:")], axis=0)
@@ -204,7 +205,8 @@ class EvaluatedCells:
     def numbers(self, column: str, *, gaps: bool = False) -> FloatArray:
         """Return the numbers of a column (n,), percent signs divided by 100; refuse others.
 
-        Numbers of 32 and 16 bits keep their type, by which it is known what they round.
+        With ``gaps`` missing cells are NaN. Numbers of 32 and 16 bits keep their type, by which it
+        is known what they round.
         """
         import polars as pl
 
@@ -264,9 +266,9 @@ class EvaluatedCells:
         return [Reading({"probs": self.sql(label), "label": self.sql(probs[0])})]
 
     def binary(self, column: str, option: str) -> BoolArray:
-        """Return an outcome as booleans (n,), from booleans or 0 and 1.
+        """Return an outcome as booleans (n,), from a column of booleans or 0 and 1.
 
-        Other codes are refused; the message suggests an expression for each.
+        Other codes are refused; the message suggests an expression of ``option`` for each.
         """
         import polars as pl
 
@@ -600,7 +602,10 @@ class EvaluatedCells:
     # --- other facts ---------------------------------------------------------------------------
 
     def fact(self, option: str) -> Any:
-        """Return the values of a design argument, (n,); for several columns a mapping by name."""
+        """Return the values of a design argument, such as "clusters", (n,).
+
+        For several columns it is a mapping by name.
+        """
         columns = self.of(option)
         values = {self.name(column): self._marks(column, option) for column in columns}
         return values if len(columns) > 1 else next(iter(values.values()))
@@ -849,7 +854,8 @@ def steps(horizon: object) -> int:
 def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> bool:
     """Return whether a value of an outcome says that it is not known: a word, or a mark as 9.
 
-    A mark is written with nines, occurs in three rows, and is further from all other values than
+    ``code`` is the value, ``codes`` are all values, with their numbers of rows in ``counts``. A
+    mark is written with nines, occurs in three rows, and is further from all other values than
     these are from each other.
     """
     number = as_number(str(code))
@@ -889,7 +895,10 @@ def has_commas(words: pl.Series) -> bool:
 
 
 def of_commas(sql: str, words: pl.Series) -> str:
-    """Return the expression of numbers with decimal commas, percents with signs as fractions."""
+    """Return the expression ``sql`` of numbers with decimal commas, converted to numbers.
+
+    Percents with signs in the ``words`` become fractions.
+    """
     signed = bool(words.str.contains("%", literal=True).any())
     plain = f"TRIM(REPLACE({sql}, '%', ''))" if signed else sql
     return f"TRY_CAST(REPLACE({plain}, ',', '.') AS DOUBLE){' / 100' * signed}"

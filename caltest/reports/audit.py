@@ -252,8 +252,8 @@ def _together(
 ) -> tuple[list[TestAnswer], list[float]]:
     """Test the statistics of all questions on shared label redraws, for ``adjust="max-T"``.
 
-    Return (answers, adjusted): for each question its tests with their Bonferroni p-value, and its
-    p-value adjusted by the joint distribution of all statistics.
+    ``agenda`` lists the questions. Return (answers, adjusted): for each question its tests with
+    their Bonferroni p-value, and its p-value adjusted by the joint distribution of all statistics.
     """
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
@@ -282,7 +282,8 @@ def _elsewhere(
 
     ``limits`` are (tolerance, alpha). Return the bounds by the name of lens and class or subgroup.
     Alpha is shared equally by all errors that could have been the worst, because the worst one was
-    chosen after looking at the data. The lower bound also rests on the mean difference.
+    chosen after looking at the data. The lower bound also rests on the mean difference. ``answers``
+    are the tests of the questions in ``agenda``, ``rows`` what the audit says of them.
     """
     tolerance, alpha = limits
     kinds = ("error", "classes", "ordered", "groups")
@@ -367,6 +368,7 @@ def _beyond(
 
     A rejected test of all classes is followed by the classes that are miscalibrated; items with
     several outcomes by the error of single items; costs by the promised and the realised utility.
+    ``pvalue`` is the question's.
     """
     statistic = question.pairs[0][0]
     if question.kind == "costs" and isinstance(statistic, UtilityCalibration):

@@ -438,7 +438,10 @@ def _tick(value: float, view: str, step: float) -> str:
 
 
 def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return SVG elements of the grid, the tick labels and the axis titles."""
+    """Return SVG elements of the grid, the tick labels and the axis titles of a view.
+
+    ``x`` and ``y`` are its scales; ``view`` is "probability", "difference" or "logodds".
+    """
     base, out = HEIGHT - BOTTOM, []
     y_view = "difference" if view == "difference" else "share"
     for scale, axis in ((y, "y"), (x, "x")):
@@ -475,7 +478,10 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
 
 
 def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return SVG elements of the line of perfect calibration and of the tolerance band."""
+    """Return SVG elements of the line of perfect calibration and of the tolerance band.
+
+    ``x`` and ``y`` are the scales of the ``view``.
+    """
     if view != "difference":
         low, high = max(x.low, y.low), min(x.high, y.high)
         return [f'<path class="d" d="M{x(low)} {y(low)}L{x(high)} {y(high)}"/>']
@@ -577,7 +583,10 @@ def _direct_labels(
     view: str,
     words: PictureWords,
 ) -> list[str]:
-    """Return SVG text inside the plot: labels of the diagonal, of the worst bin and of one bar."""
+    """Return SVG text inside the plot: labels of the diagonal, of the worst bin and of one bar.
+
+    ``bins`` are the bins as drawn, ``x`` and ``y`` the scales of the ``view``.
+    """
     out: list[str] = []
     boxes = [(x(b.predicted), y(b.observed - b.shift)) for b in bins]
     spans = [

@@ -331,7 +331,11 @@ class Judged:
 
     @classmethod
     def of(cls, pvalues: Sequence[float], adjusted: Sequence[float], alpha: float) -> list[Judged]:
-        """Build one Judged for each question from its raw and its adjusted p-value."""
+        """Build one Judged for each question.
+
+        ``pvalues`` are the raw p-values of the questions, ``adjusted`` the adjusted ones, and
+        ``alpha`` is the level.
+        """
         ranks = np.argsort(np.argsort(pvalues, kind="stable"))
         steps = (len(pvalues) - ranks).tolist()
         return [cls(q, m, alpha) for q, m in zip(adjusted, steps, strict=True)]

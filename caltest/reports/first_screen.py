@@ -168,7 +168,8 @@ def _parts(f: Findings) -> tuple[PartLine, ...]:
 def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
     """Return a sentence on the worst class where all class averages are right within noise.
 
-    It is "" with subgroups, or if a class average is off, because the table then says it.
+    ``parts`` are the lines of the table of classes. It is "" with subgroups, or if a class average
+    is off, because the table then says it.
     """
     row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
     if row is None or f.grouped is not None:

@@ -210,8 +210,9 @@ def _difference(
 ) -> ErrorBounds:
     """Return bounds of the increase of the root mean squared error, new − old.
 
-    ``both`` are the models as prepared for :func:`compare`, ``old`` the old model for its own
-    error, ``share`` the part of alpha for this check.
+    ``both`` are the models as prepared for :func:`compare`, ``paired`` if they predict the same
+    rows, ``old`` the old model for its own error, ``share`` the part of alpha for this check,
+    ``names`` the models' names in messages.
     """
     from caltest.inference import compare  # only gates with two models need it
 

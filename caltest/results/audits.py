@@ -351,7 +351,10 @@ class AuditReport(Result):
         yield from (table, verdict, Text(foot.plain, style="dim"))
 
     def _blocks(self, width: int) -> tuple[str, str, str]:
-        """Return the table, the verdict with its reasons, and the closing recipe, as text."""
+        """Return the table, the verdict with its reasons, and the closing recipe, as text.
+
+        The table is at most ``width`` letters wide.
+        """
         columns = self._columns(width)
         token = LINE_WIDTH.set(None)  # its columns fit already
         lines = [line[2:] for line in aligned(columns)]

@@ -534,7 +534,7 @@ def _with_error(name: str, effect: PooledEffect) -> tuple[float, float]:
 
 
 def _pair(name: str, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return the limits of an interval; for O:E as ratios instead of logarithms."""
+    """Return the limits ``ends`` of an interval; for O:E as ratios instead of logarithms."""
     low, high = ends
     return (exp(low), exp(high)) if name == "O:E" else (low, high)
 

@@ -310,7 +310,10 @@ class JointTestResult(Result):
 
 
 def _as_forecasts(n_classes: int) -> str:
-    """Return the heading of the lines that compare mean proper scores."""
+    """Return the heading of the lines that compare mean proper scores.
+
+    ``n_classes`` decides whether it names the whole vector.
+    """
     of = " of all classes" * (n_classes > 2)
     return f"  Forecast skill{of} (proper scores; lower is better; not a calibration test):"
 

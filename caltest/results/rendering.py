@@ -63,7 +63,10 @@ def format_value(value: float, spread: float = nan) -> str:
 
 
 def format_range(low: float, high: float, between: str = " to ") -> str:
-    """Return "low to high", rounded by a quarter of their distance, about one standard error."""
+    """Return "low to high", rounded by a quarter of their distance, about one standard error.
+
+    ``between`` replaces " to ".
+    """
     return between.join(format_value(end, spread_of(low, high)) for end in (low, high))
 
 
@@ -167,7 +170,8 @@ def text(
 ) -> str:
     """Return a result as terminal text: title, lines or tables, sentences, closing lines.
 
-    Lines are strings or tables; one empty line separates blocks.
+    ``lines`` are strings or tables, and ``below`` are the closing lines; one empty line separates
+    blocks.
     """
     shown: list[str] = []
     for line in lines:

@@ -234,7 +234,10 @@ def histogram_bars(heights: Sequence[float], ends: tuple[float, float], words: s
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return the map from data to picture coordinates, rounded to a tenth of a unit."""
+    """Return the map from data to picture coordinates, rounded to a tenth of a unit.
+
+    It maps ``low`` to ``start`` and ``high`` to ``end``.
+    """
     length = high - low or 1.0
     return lambda value: round(float(start + (value - low) / length * (end - start)), 1)
 

@@ -903,6 +903,7 @@ class ACE(Statistic):
 def TACE(bins: int = 15, *, threshold: float = 0.01) -> ACE:  # noqa: N802 (named as published)
     """Return the thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
 
-    :class:`ACE` of the predictions above ``threshold``, a number in [0, 1).
+    It is :class:`ACE`, with ``bins`` ranges, of the predictions above ``threshold``, a number in
+    [0, 1).
     """
     return ACE(bins, threshold=threshold)

@@ -645,8 +645,8 @@ def rows_of(
 def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
     """Raise StatisticError for a statistic of the whole vector if a lens has merged classes.
 
-    ``before`` is the number of classes before the lens. Testing the two merged classes would be
-    another test than the one asked for.
+    ``before`` is the number of classes before the lens, ``n_classes`` that behind it. Testing the
+    two merged classes would be another test than the one asked for.
     """
     if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         raise StatisticError(

@@ -373,10 +373,10 @@ def fit_logistic(
 ) -> tuple[float, FloatArray]:
     """Maximise the logistic likelihood; return its maximum and the coefficients (d,).
 
-    Row i has log-odds ``offset[i]`` + ``design[i]`` · coefficients; ``design`` is (n, d), the
-    others (n,). Steps of Newton's method are halved until they gain. Separated data have no maximum
-    but a supremum: every step then multiplies the distance from it by 1/e, and the loop ends when
-    that is negligible.
+    Row i has log-odds ``offset[i]`` + ``design[i]`` · coefficients; ``design`` is (n, d), and
+    ``offset``, the outcomes ``events`` and ``weights`` are (n,). Steps of Newton's method are
+    halved until they gain. Separated data have no maximum but a supremum: every step then
+    multiplies the distance from it by 1/e, and the loop ends when that is negligible.
     """
     beta = np.zeros(design.shape[1])
     logits, value = offset, log_likelihood(offset, events, weights)
@@ -683,8 +683,9 @@ def _covariance(
 ) -> FloatArray:
     """Return Σ_i w_i Cov(f_j 1{y = j}, g_k 1{y = k}) over rows, (K, K).
 
-    ``left`` f and ``right`` g are scores (n, K), 1 where None. p_j (1 − p_j) is computed as p_j
-    times the sum of the other probabilities, so that confident predictions keep their digits.
+    Labels are drawn from ``p`` (n, K), and ``w`` (n,) are the w_i. ``left`` f and ``right`` g are
+    scores (n, K), 1 where None. p_j (1 − p_j) is computed as p_j times the sum of the other
+    probabilities, so that confident predictions keep their digits.
     """
     f = p if left is None else left * p
     g = p if right is None else right * p

@@ -189,8 +189,8 @@ class ScaledScore(LabelStatistic):
 def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> FloatArray:
     """Return the Brier score of predicting the observed shares, 1 − Σ_k ȳ_k².
 
-    ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for two classes
-    the score is halved. The result has the shape of ``squares``. It is at least the score
+    ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for k = 2
+    classes the score is halved. The result has the shape of ``squares``. It is at least the score
     of labels that are equal in all rows but the lightest, so that it is never 0.
     """
     lightest = shares[shares > 0.0].min()

@@ -180,7 +180,7 @@ class SmoothReader:
         return np.asarray(factor**0.5 * solution[0])
 
     def _binned(self, block: AnyArray, grid: _Grid) -> FloatArray:
-        """Return the residuals on the points of a grid, (B, steps + 1)."""
+        """Return the residuals of a block (n, B) on the points of a grid, (B, steps + 1)."""
         cell, shares = grid.places
         sums = np.zeros((grid.steps + 3, block.shape[1]))
         _spread_out(block, cell, shares if self.residuals else self.weights * shares, sums)
@@ -333,7 +333,10 @@ class _Grid:
         return np.ascontiguousarray(self.folded((values @ self.shares).T).T)
 
     def spectra(self, binned: FloatArray) -> FloatArray:
-        """Return the cosine coefficients c_k (B, K) of values on the grid, (B, steps + 1)."""
+        """Return the cosine coefficients c_k, (B, K), of values on the grid.
+
+        ``binned`` (B, steps + 1) are the values.
+        """
         k = self.frequencies
         spectra = dct(binned, type=1)[:, : k.size]
         # The B-spline's own transform, sinc⁴, is divided out.
@@ -497,7 +500,10 @@ def _grid_size(width: float) -> int:
 
 
 def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
-    """Return the grid point left of x, and the relative position of x up to the next, both (n,)."""
+    """Return the grid point left of x, and the relative position of x up to the next, both (n,).
+
+    The grid has ``size`` equally spaced points of [0, 1].
+    """
     place = x * (size - 1)
     left = np.minimum(place.astype(np.int64), size - 2)
     return left, place - left

@@ -92,9 +92,10 @@ class Tiles:
         return totals, np.square(residuals).sum(axis=1) * self._diagonal
 
     def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
-        """Return Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii for columns of weights (n, B).
+        """Return Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii for columns of weights, (B,) each.
 
-        O(n² (K + B)), as matrix products.
+        ``weights`` (n, B) are the w and ``residuals`` (n, K) the r of the h_ij. O(n² (K + B)), as
+        matrix products.
         """
         totals = np.zeros(weights.shape[1])
         for t, u, values in self._tiles():

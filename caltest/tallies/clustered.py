@@ -100,8 +100,8 @@ class ClusteredTally(AnyTally):
     ) -> Self:
         """Tally rows by cluster; O(n log n).
 
-        ``clusters`` is an array of names or numbers. StatisticError without clusters, with weights
-        or subgroups, and for more than two classes.
+        ``clusters`` is an array of names or numbers; [0, 1] is cut into ``n_cells`` cells.
+        StatisticError without clusters, with weights or subgroups, and for more than two classes.
         """
         whole("n_cells", n_cells)
         if isinstance(facts.get("clusters"), (str, type(None))):
@@ -143,8 +143,8 @@ class ClusteredTally(AnyTally):
     ) -> Self:
         """Read the result of :func:`tally_sql` with ``cluster=``, or a table like it.
 
-        Its columns are ``cluster``, ``cell`` (from 0), ``n``, ``p``, ``p2``, ``y`` and ``yp``.
-        InvalidPredictionsError for sums that no rows have.
+        Its columns are ``cluster``, ``cell`` (from 0 to ``n_cells`` − 1), ``n``, ``p``, ``p2``,
+        ``y`` and ``yp``. InvalidPredictionsError for sums that no rows have.
         """
         with count_table(table) as counts:
             columns = read_columns(counts, ("cluster", "cell", *CLUSTER_SUMS))
@@ -255,7 +255,8 @@ class ClusteredTally(AnyTally):
 
         This is checked for clusters whose rows all share their label. With p_g the mean prediction
         of a cluster and v_g = p_g (1 − p_g), the sums are as skewed as a count of (Σ n_g² v_g)³ /
-        (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which at least 10 are needed.
+        (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which at least 10 are needed. ``stack`` is the
+        stack level of the warning.
         """
         n, p = (np.bincount(self.cluster, column) for column in self.sums[:, :2].T)
         skew = p / n * (1.0 - p / n) * n**2

@@ -231,10 +231,11 @@ def add_up(
 ) -> tuple[IntArray, IntArray]:
     """Return (sums, totals) of rows: sums by cell and outcome, (cells, 2, 6), and totals, (7, 2).
 
-    With t the position of a prediction in its cell, the sums are n, Σt, …, Σt⁴ and the rounding
-    remainder of Σt. With v = p (1 − p), z the log-odds and r the residual, the totals, in multiples
-    of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½, the entropy, Σ v z², Σ r z, and the
-    last two again for log-odds that are not cut off.
+    ``p`` and ``rest`` = 1 − p are predictions and ``events`` outcomes, (n,) each; ``size`` is the
+    number of cells of equal width. With t the position of a prediction in its cell, the sums are n,
+    Σt, …, Σt⁴ and the rounding remainder of Σt. With v = p (1 − p), z the log-odds and r the
+    residual, the totals, in multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½,
+    the entropy, Σ v z², Σ r z, and the last two again for log-odds that are not cut off.
     """
     cells = 2 * OCTAVES + 2 * size - 1
     sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
@@ -783,7 +784,7 @@ def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
 
 
 def most_rows(n_classes: int) -> int:
-    """Return the largest number of rows that a sample keeps."""
+    """Return the largest number of rows that a sample keeps for ``n_classes`` classes."""
     return min(ROWS_SAMPLED_AT_MOST, max(1, NUMBERS_SAMPLED // n_classes))
 
 

@@ -628,10 +628,11 @@ class Atoms:
 
     @classmethod
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
-        """Return one or two Gauss quadrature nodes for each micro-cell, from its moments (C, 8).
+        """Return one or two Gauss quadrature nodes for each micro-cell.
 
-        ``centre``, ``rest`` = 1 − centre and ``half`` width of the cells have shape (C,). Two nodes
-        match the first three moments of the predictions in a cell.
+        ``sums`` (C, 8) are the sums of the cells, from which moments follow. ``centre``, ``rest`` =
+        1 − centre and ``half`` width of the cells have shape (C,). Two nodes match the first three
+        moments of the predictions in a cell.
         """
         n = sums[:, 0].astype(np.float64)
         mean = mean_position(sums)

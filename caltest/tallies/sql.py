@@ -350,8 +350,8 @@ class Counted:
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
     """Return the tally of grades, added up by the binary digits of their counts, highest first.
 
-    ``kind`` is the class of tally, ``names`` the class names or None. Every row of a grade has the
-    probability of the grade.
+    ``kind`` is the class of tally, ``names`` the class names or None, ``grid`` the number of cells.
+    Every row of a grade has the probability of the grade.
     """
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])

@@ -488,8 +488,8 @@ class Tallies(AnyTally):
     ) -> Self:
         """Tally one batch of a file, whose first row has the number ``first``.
 
-        ``part`` is the hash of the file and ``bound`` the largest rank of interest; see
-        ``RowSample.of``.
+        ``lenses`` (None for the usual ones) and ``grid`` are as in :meth:`of`. ``part`` is the hash
+        of the file and ``bound`` the largest rank of interest; see ``RowSample.of``.
         """
         chosen = usual_lenses(data) if lenses is None else list(lenses)
         if not chosen:
@@ -878,6 +878,7 @@ class TallyReading:
         """Return the tally of rows for the chosen lenses.
 
         One lens gives a :class:`Tally`, several give :class:`Tallies` with a sample of rows.
+        ``before`` is the number of rows of the file before these, ``part`` the hash of the file.
         """
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
