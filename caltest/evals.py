@@ -25,7 +25,7 @@ ChoiceItem = tuple[int, Sequence[float]]
 def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str, ChoiceItem]:
     """Return the values that a multiple-choice task hands to the three metrics of this module.
 
-    ``loglikelihoods`` (K,) are those of the options, and ``answer`` is the number of the right one,
+    ``loglikelihoods`` (K,) belong to the options, and ``answer`` is the number of the right one,
     from 0. ``process_results(doc, results)`` of a task returns it, with ``[r[0] for r in
     results]``; ``metric_list`` names the three, each with the function of that name as its
     ``aggregation``.

@@ -186,7 +186,7 @@ def _opened(lock: Path) -> tuple[int, bool]:
 def _is_lock(descriptor: int, lock: Path, created: bool) -> bool:
     """Return whether an open file is a lock of caltest.
 
-    ``descriptor`` is that of the file ``lock``; a file that this call has ``created`` is marked as
+    ``descriptor`` belongs to the file ``lock``; a file that this call has ``created`` is marked as
     a lock. An empty file of the user is used as a lock, but is not removed. FileExistsError for
     other content.
     """

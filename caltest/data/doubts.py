@@ -301,7 +301,7 @@ def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
 
 
 def _other_event(rows: Rows, probs: str) -> Reading:
-    """Return the reading in which the probabilities are those of the other class.
+    """Return the reading in which the probabilities belong to the other class.
 
     ``probs`` is the user's expression for them.
     """

@@ -244,7 +244,7 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
 def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
     """Return (labels, names): 1 where a label is ``pos_label``, else 0, (n,), and both names.
 
-    The first name is that of the other label.
+    The first name is the other label's.
     """
     text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
     counts = Counter(text)

@@ -257,7 +257,7 @@ def _on_shared_draws(
     """Test pairs on the same draws of outcomes, mapped to each pair's problem.
 
     ``looks`` are the analyses of the pairs and ``statistics`` their statistics; ``maps`` map drawn
-    outcomes of ``source`` to those of each lens (None if all use them as drawn). Adjusted by
+    outcomes of ``source`` to outcomes behind each lens (None if all use them as drawn). Adjusted by
     step-down max-T.
     """
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.

@@ -201,7 +201,7 @@ class Lattice:
 
     @classmethod
     def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
-        """Lay out all segments, count their rows, and keep those of ``min_rows`` rows; O(n d²).
+        """Lay out all segments, count their rows, and keep segments of ``min_rows`` rows; O(n d²).
 
         ``columns`` have cells of ``n`` rows; ``depth`` is 1 for single conditions and 2 for pairs.
         """

@@ -150,7 +150,7 @@ def not_given(
     """Return notes on waiting rows in files that are not given now.
 
     They name rows that still wait, and rows that were passed over because later ones were bet on.
-    ``parts`` are the files given, and ``records`` those of earlier runs by file. ``before`` is the
+    ``parts`` are the files given, ``records`` are kept from earlier runs by file. ``before`` is the
     monitor before this run, ``watch`` after it.
     """
     notes, files = list[str](), {str(part.path) for part in parts}
@@ -183,7 +183,7 @@ def refuse_misfits(
 ) -> None:
     """Raise an error for files of another model, rows that come too late, and repeated rows.
 
-    ``records`` are those of earlier runs by file, ``parts`` the files given now. ``options`` are
+    ``records`` are kept from earlier runs by file, ``parts`` the files given now. ``options`` are
     the options of the command by name, which messages mention.
     """
     state = options["state"]

@@ -120,8 +120,8 @@ def bet_at_times(
 def scalar(states: FloatArray, which: int) -> FloatArray:
     """Return a scalar of each state, (h,), from ``states`` (h, size).
 
-    ``which`` is its index, such as that of the log wealth. For K > 2 the scalars of the bets on all
-    classes are taken, which are stored after those on the top class.
+    ``which`` is its index, for example ``NOW``, the log wealth. For K > 2 the scalars of the bets
+    on all classes are taken, which are stored after the bets on the top class.
     """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]

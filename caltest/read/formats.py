@@ -120,8 +120,8 @@ def open_table(
 ) -> Iterator[Table]:
     """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
 
-    ``format`` names the format, whatever the name of the file says; ``sheet`` is that of an Excel
-    file.
+    ``format`` names the format, whatever the name of the file says; ``sheet`` is the
+    sheet of an Excel file.
 
     Raises
     ------

@@ -354,7 +354,7 @@ class Report(Result):
 
     @property
     def parts_counted(self) -> bool:
-        """Whether the parts have sizes of their own: subgroups do, classes are of all rows."""
+        """True if the parts have sizes of their own; subgroups have, classes share all rows."""
         return "class" not in self.parts_heading
 
     @property

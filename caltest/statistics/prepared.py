@@ -380,7 +380,7 @@ class SumStatistic(Prepared):
 
     @property
     def takes_counts(self) -> bool:
-        """Whether counts of the votes of items are enough for its values."""
+        """True if counts of the votes of items determine its values."""
         return type(self).values is SumStatistic.values
 
     @cached_property

@@ -48,7 +48,7 @@ from caltest.tallies.tally import Tally
 class MicroCells(Problem):
     """Base class of problems made from tallies: the units are the fine cells of the tally.
 
-    Of the rows in a cell only sums are known, such as their number, events and powers of
+    Only sums are known of the rows in a cell, such as their number, events and powers of
     predictions.
     """
 
