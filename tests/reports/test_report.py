@@ -359,10 +359,10 @@ top.document.title = [seen('.people thead th.f'), seen('.people .own')].join(' '
 
 
 @pytest.mark.slow
-def test_a_stacked_table_has_a_scale_below_every_interval(sites, tmp_path):
-    wide, narrow = (_measured(sites.to_html(), SCALES_SEEN, w, tmp_path) for w in (1280, 390))
+def test_a_stacked_table_has_a_scale_below_every_interval(page, tmp_path):
+    wide, narrow = (_measured(page.to_html(), SCALES_SEEN, w, tmp_path) for w in (1280, 390))
     assert wide == "1 0"
-    assert narrow.endswith(f" {len(sites.screen.parts)}")
+    assert narrow.endswith(f" {len(page.screen.parts)}")
 
 
 def test_a_page_opens_five_parts_and_folds_the_others(page, sites):
