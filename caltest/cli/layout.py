@@ -10,12 +10,11 @@ import os
 import re
 import sys
 from contextvars import ContextVar
-from textwrap import wrap
 
 from caltest._base.written import several
 from caltest.results import AuditReport
 from caltest.results.base import Result
-from caltest.results.rendering import LINE_WIDTH, Card, Tone
+from caltest.results.rendering import LINE_WIDTH, Card, Tone, folded
 
 #: The symbol of a verdict, and its colour in a terminal.
 SYMBOLS: dict[Tone, tuple[str, str]] = {
@@ -165,8 +164,4 @@ def wrapped(line: str, width: int) -> list[str]:
         indent = named.end()
     elif " · " in line or line.lstrip().startswith(("- ", "Note: ")):
         indent += 2
-    # Blanks within a line that is a list of facts are kept, as textwrap would join them.
-    return wrap(
-        line, width, subsequent_indent=" " * indent, break_on_hyphens=False,
-        drop_whitespace=True, replace_whitespace=False,
-    )  # fmt: skip
+    return folded(line, width, " " * indent)

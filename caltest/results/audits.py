@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from caltest.results.rendering import (
     Tone,
     aligned,
     attributes,
+    folded,
     format_p,
     format_value,
     in_sd,
@@ -359,7 +359,7 @@ class AuditReport(Result):
         token = LINE_WIDTH.set(None)  # its columns fit already
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
-        lines = [part for line in lines for part in wrap(line, width, subsequent_indent=below)]
+        lines = [part for line in lines for part in folded(line, width, below)]
         remarks = self._below if "error or score" in columns else []
         starred = any(row.verdict is Finding.IMPOSSIBLE_OUTCOME for row in self.rows)
         remarks = [*remarks, *STARRED[2:] * starred]
@@ -399,9 +399,7 @@ class AuditReport(Result):
     def __str__(self) -> str:
         table, verdict, foot = self._blocks(PLAIN_WIDTH)
         lines = [
-            [line]
-            if line == self._remark
-            else wrap(line, PLAIN_WIDTH, break_on_hyphens=False) or [""]
+            [line] if line == self._remark else folded(line, PLAIN_WIDTH) or [""]
             for line in verdict.split("\n")
         ]
         return "\n".join([table, *(part for line in lines for part in line), foot])

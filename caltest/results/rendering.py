@@ -326,6 +326,23 @@ def texts(
     return [mark_up(head(name)) for name in columns], list(rows), numeric
 
 
+#: Blanks at which no line is broken: before a unit, beside ±, and around the sign of a p-value.
+GLUED = re.compile(r"(?<=\d) (?=%|pp\b|sd\b|±)|(?<=\bp) (?=[=<≤])|(?<=[=<≤±]) (?=\d)")
+
+
+def folded(line: str, width: int, indent: str = "") -> list[str]:
+    """Return a line broken to ``width``, numbers together with their units.
+
+    All lines but the first begin with ``indent``. Repeated blanks are kept.
+    """
+    glue = "\x1f"  # no blank to textwrap, and in no text: control characters are written out
+    parts = wrap(
+        GLUED.sub(glue, line), width, subsequent_indent=indent, break_on_hyphens=False,
+        replace_whitespace=False,
+    )  # fmt: skip
+    return [part.replace(glue, " ") for part in parts]
+
+
 def listed(facts: Mapping[str, str]) -> list[str]:
     """Return "name  text" lines, aligned for a terminal."""
     width = max(map(len, facts)) + 2

@@ -5,7 +5,7 @@ import pytest
 
 from caltest import cli
 from caltest.cli.layout import laid_out, wrapped
-from caltest.results.rendering import LINE_WIDTH, aligned
+from caltest.results.rendering import LINE_WIDTH, aligned, folded
 
 FEW = ("--n-resamples", "199")
 
@@ -136,3 +136,15 @@ def test_the_table_of_grades_has_full_heads_and_the_judged_p_values_at_80_column
     _, out, _ = run(*called(CALLS["grades"], files))
     assert "…" not in out
     assert "adjusted p" in out
+
+
+def test_a_line_is_broken_neither_before_a_unit_nor_within_a_p_value():
+    line = "the interval of 95 % and the error of 3.0 pp, 0.61 ± 0.02, p ≤ 0.0005, p = 0.013"
+    words = [word for width in range(12, 80) for word in folded(line, width)]
+    assert not any(word.startswith(("%", "pp", "±", "≤", "= ", "0.0005")) for word in words)
+    assert not any(word.endswith((" p", "±", "≤", "=")) for word in words)
+    assert all(" ".join(folded(line, width)) == line for width in (20, 40, 60))
+
+
+def test_folded_lines_keep_their_indent():
+    assert folded("note: a b c d", 9, "    ") == ["note: a b", "    c d"]
