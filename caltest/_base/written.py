@@ -89,6 +89,7 @@ def refuse_misfit(
     try:
         takes.bind(*values, **options)
     except TypeError as error:
+        _refuse_names_of_columns(who, takes, [*values], options)
         for word in options:
             if word not in takes.parameters:
                 raise unknown(who, word, takes.parameters) from None
@@ -96,6 +97,27 @@ def refuse_misfit(
         named = [name for name in listed if name.endswith("…")] * ("positional arg" in str(error))
         why = "; ".join([str(error), *(f"{name} is named" for name in named[:1])])
         raise TypeError(f"{who} takes {', '.join(listed) or 'nothing'}: {why}") from None
+
+
+def _refuse_names_of_columns(
+    who: str, takes: Signature, values: Sequence[object], options: Mapping[str, object]
+) -> None:
+    """Raise TypeError where columns of a table are named beside it, as read_predictions takes them.
+
+    Parameters are those of :func:`refuse_misfit`; None for any other call.
+    """
+    names = [value for value in values[1:] if isinstance(value, str)]
+    if "probs" not in takes.parameters or not values or not ("probs" in options or len(names) > 1):
+        return
+    said = dict(zip(("probs", "label"), names, strict=False)) | {
+        word.replace("labels", "label"): value
+        for word, value in options.items() if word in ("probs", "labels", *OF_READING)
+    }  # fmt: skip
+    shown = (f"{k}={v!r}" if isinstance(v, (str, list)) else f"{k}=…" for k, v in said.items())
+    raise TypeError(
+        f"{who} takes predictions, and columns of a table are named where it is read: "
+        f"{who}(read_predictions(table, {', '.join(shown)}))"
+    )
 
 
 def explained(function: Function) -> Function:

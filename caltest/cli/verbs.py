@@ -434,6 +434,7 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
         arguments["own_labels"] = len(files) == 1 and own and "," in (options["label"] or "")
     if len(names) == 2:
         arguments |= {"paired": not unpaired, "names": (first, last)}
+        arguments |= {"as_is": True} if unpaired else {}  # the files were asked about
         pair = ct.compare(data[first], data[last], **arguments)
         if pair.lens == "TopK(1)" and data[last].n_classes > 2 and len(files) == 2:
             calls = " and ".join(_audit_of(file, options) for file in files)
@@ -602,6 +603,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
             refuse_other_rows(names, files, [*data.values()], reader_of_ids(options))
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
     arguments: dict[str, Any] = {"paired": not unpaired, "names": (names[0], names[-1])}
+    arguments |= {"as_is": True} if unpaired else {}  # the files were asked about
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code

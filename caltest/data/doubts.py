@@ -198,6 +198,31 @@ def _of_followup(
     return tuple(filter(None, (swapped_censoring(rows, followup), against_outcomes(rows))))
 
 
+def same_outcomes(first: IntArray, second: IntArray) -> bool:
+    """Return whether two samples have the same labels in the same order, and not by chance.
+
+    Labels drawn at the frequencies of the first, (n,), would agree in at most 1 of 1000 samples.
+    """
+    if not np.array_equal(first, second):
+        return False
+    share = np.bincount(first) / len(first)
+    return bool(len(first) * np.log((share**2).sum()) <= -LIKELIER)
+
+
+def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None:
+    """Ask whether two models that are said to predict other observations predict the same ones.
+
+    ``first`` and ``second`` are the labels of their rows; ``as_is`` says that they are meant so.
+    """
+    if not as_is and same_outcomes(first, second):
+        raise DoubtfulInputError(
+            f"both models have {len(first)} rows with the same outcomes in the same order, as two "
+            "models of the same observations have: leave out paired=False (--unpaired) if they "
+            "are, else pass as_is=True (--as-is)",
+            [Reading({"unpaired": None}, "they are the same observations in the same order")],
+        )
+
+
 def answered(
     asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
 ) -> tuple[str, ...]:

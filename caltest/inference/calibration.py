@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.arrays import N_RESAMPLES, RNG, one_of, progress
-from caltest._base.written import name_of
+from caltest._base.written import explained, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.binning import Binning
 from caltest.data.lenses import Aligned, LensLike
@@ -61,6 +61,7 @@ from caltest.statistics.rows import RowProblem
 from caltest.tallies import RowsOrTally
 
 
+@explained
 def calibration_test(
     probs: object,
     labels: object = None,

@@ -28,6 +28,7 @@ from caltest._base.arrays import (
 )
 from caltest._base.written import Fields, name_of
 from caltest.data import Facts, Predictions
+from caltest.data.doubts import refuse_same_outcomes
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike
 from caltest.errors import DegenerateDataWarning, InvalidPredictionsError, StatisticError
@@ -135,6 +136,9 @@ def compare(
     ------
     InvalidPredictionsError
         When rows of the models do not match.
+    DoubtfulInputError
+        When models that are not paired have the same outcomes in the same order, without
+        ``as_is=True``.
     StatisticError
         When no valid test is known for the statistic (any other than a binned error, except with
         ``method="swap"``), or no two rows share a cell.
@@ -185,7 +189,9 @@ def compare(
                 "an unpaired comparison needs labels_b, the labels of the second model"
             )
         both = zip(names, (probs_a, probs_b), (labels, labels_b), strict=True)
-        data = {name: take_model("compare", name, p, y, facts) for name, p, y in both}
+        first, second = (take_model("compare", name, p, y, facts) for name, p, y in both)
+        refuse_same_outcomes(first.labels, second.labels, facts.get("as_is", False))
+        data = dict(zip(names, (first, second), strict=True))
     method = "z" if method == "auto" else method
     run = Run(n_resamples=n_resamples, rng=rng, workers=workers)
     if any(d.by is not None for d in data.values()):

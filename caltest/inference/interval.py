@@ -17,7 +17,7 @@ from scipy.special import betainc, gammainc, gammaincc, ndtri, stdtrit
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import INTERVAL_LEVEL, N_RESAMPLES, RNG, fraction, number, one_of
-from caltest._base.written import name_of
+from caltest._base.written import explained, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.binning import UniformBins
 from caltest.data.lenses import LensLike
@@ -58,6 +58,7 @@ SIDES = ("two-sided", "lower", "upper")
 INTERVAL_METHODS = ("auto", "inversion", "bootstrap")
 
 
+@explained
 def confidence_interval(
     probs: object,
     labels: object = None,

@@ -26,6 +26,7 @@ from caltest._base.arrays import (
     whole,
 )
 from caltest._base.features import Feature
+from caltest._base.written import explained
 from caltest.data import Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import LensLike, OneVsRest, TopK
@@ -64,6 +65,7 @@ LABEL_CHANCE = 1e-6
 STRONGEST = 5
 
 
+@explained
 def segment_search(
     probs: object,
     labels: object = None,

@@ -15,6 +15,7 @@ import numpy as np
 
 from caltest._base.written import first_of, several
 from caltest.data import Predictions
+from caltest.data.doubts import same_outcomes
 from caltest.data.facts import RIGHT
 from caltest.data.questions import LIKELIER
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
@@ -261,8 +262,7 @@ def refuse_shared(
                 [Reading(options, f"rows of one {column} are the same observation")],
             )
     rows = [read(source, None) for source in sources]
-    numbered = [replace(d, ids=np.arange(d.n)) for d in rows]
-    if len({d.n for d in rows}) == 1 and agree(numbered):
+    if same_outcomes(rows[0].labels, rows[1].labels):
         raise DoubtfulInputError(
             f"both files have {rows[0].n} rows with the same outcomes in the same order, as two "
             "models of the same observations have",

@@ -17,7 +17,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
-from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, several
+from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, explained, several
 from caltest.data import Facts
 from caltest.data.facts import RIGHT
 from caltest.data.lenses import OneVsRest, TopK
@@ -79,6 +79,7 @@ from caltest.statistics import MeanDifference, UtilityCalibration
 from caltest.tallies import AnyTally, RowsOrTally
 
 
+@explained
 def audit(
     probs: object,
     labels: object = None,

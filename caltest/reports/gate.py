@@ -12,8 +12,9 @@ from math import sqrt
 from typing import Unpack
 
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, number, one_of, opened
-from caltest._base.written import name_of
+from caltest._base.written import explained, name_of
 from caltest.data import Facts, Predictions
+from caltest.data.doubts import refuse_same_outcomes
 from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
 from caltest.errors import Reading, StatisticError
@@ -32,6 +33,7 @@ from caltest.tallies import AnyTally, RowsOrTally
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
 
 
+@explained
 def gate(
     probs: object,
     labels: object = None,
@@ -195,6 +197,8 @@ def _models(
         return data, old, (tallies[0], tallies[1])
     if paired and isinstance(data, Predictions) and isinstance(old, Predictions):
         data, old = match_rows(dict(zip(names, (data, old), strict=True))).values()
+    if not paired and isinstance(data, Predictions) and isinstance(old, Predictions):
+        refuse_same_outcomes(data.labels, old.labels, facts.get("as_is", False))
     return data, old, (data, old)
 
 
@@ -218,8 +222,9 @@ def _difference(
 
     (new, in_use), level = both, 1.0 - share
     comparison = compare(
-        *(new, in_use, None, statistic), lens=lens, paired=paired, level=level, names=names, **draws
-    )
+        *(new, in_use, None, statistic), lens=lens, paired=paired, level=level, names=names,
+        as_is=True, **draws,
+    )  # fmt: skip
     go_on(comparison.ended)
     interval = confidence_interval(old, None, statistic, lens=lens, level=level, **draws)
     ends = (interval.low, interval.high, comparison.low, comparison.high)

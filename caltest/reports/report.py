@@ -9,7 +9,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of
-from caltest._base.written import name_of
+from caltest._base.written import explained, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.binning import Binning, QuantileBins
 from caltest.data.facts import RIGHT
@@ -57,6 +57,7 @@ MOST_QUANTILES = 10
 Profile = Literal["ml", "clinical", "weather", "llm"]
 
 
+@explained
 def report(
     probs: object,
     labels: object = None,

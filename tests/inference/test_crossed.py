@@ -223,7 +223,7 @@ def test_wrong_calls():
             p, y, null=ct.SharedRedraws((0.1, 0.2)), clusters=a
         ),
         "on the same rows": lambda: ct.compare(
-            ct.Predictions.of(p, y, **both), ct.Predictions.of(p, y, **both), paired=False
+            *[ct.Predictions.of(p, y, **both)] * 2, paired=False, as_is=True
         ),
     }
     for words, call in cases.items():

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import logit
 
@@ -146,3 +147,41 @@ def test_plain_arrays_enter_one_function_of_the_guards(p, y):
     finally:
         sys.setprofile(None)
     assert entered == ["doubts_of_arrays"]
+
+
+VERBS_OF_ROWS = (
+    *(ct.audit, ct.report, ct.gate, ct.calibration_test, ct.confidence_interval),
+    ct.segment_search,
+)
+
+
+@pytest.mark.parametrize("verb", VERBS_OF_ROWS, ids=lambda verb: verb.__name__)
+def test_columns_named_beside_a_table_are_refused_with_the_reading_that_names_them(verb):
+    table = pl.DataFrame({"risk": [0.2, 0.7], "died": [0, 1]})
+    call = rf"{verb.__name__}\(read_predictions\(table, probs='risk', label='died'\)\)"
+    for asked in (
+        lambda: verb(table, probs="risk", label="died"),
+        lambda: verb(table, probs="risk", labels="died"),
+        lambda: verb(table, "risk", "died"),
+    ):
+        with pytest.raises(TypeError, match=call):
+            asked()
+
+
+def test_unpaired_models_with_one_order_of_outcomes_are_asked_about():
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.05, 0.95, 200)
+    y, other = ((rng.random(200) < p).astype(int) for _ in range(2))
+    first, second = ct.Predictions.of(p, y), ct.Predictions.of(p**1.5, y)
+    asked = {
+        "compare": lambda **o: ct.compare(first, second, paired=False, n_resamples=99, **o),
+        "arrays": lambda **o: ct.compare(p, p**1.5, y, labels_b=y, n_resamples=99, **o),
+        "gate": lambda **o: ct.gate(
+            first, against=second, paired=False, margin=0.1, n_resamples=99, **o
+        ),
+    }
+    for call in asked.values():
+        with pytest.raises(DoubtfulInputError, match="same outcomes in the same order"):
+            call()
+        call(as_is=True)
+    ct.compare(first, ct.Predictions.of(p**1.5, other), paired=False, n_resamples=99)
