@@ -1,28 +1,32 @@
 """Calibration as a test: :func:`assert_calibrated`, as a function or as a fixture of pytest.
 
-pytest finds the fixture of the same name by itself (:mod:`caltest.pytest_plugin`). Nothing here
-needs pytest.
+pytest finds the fixture of the same name by itself: this module is its plug-in, by the entry point
+``pytest11``. Nothing here needs pytest, and nothing heavy is imported before a test asks.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-from caltest._base.arrays import RNG, ProbsOrData, Values
-from caltest.reports import gate
-from caltest.results import GateResult, GateVerdict
-from caltest.statistics import ECE, StatisticLike
+import caltest as ct
+
+if TYPE_CHECKING:
+    from caltest._base.arrays import RNG, ProbsOrData, Values
+    from caltest.results import GateResult
+    from caltest.statistics import StatisticLike
 
 
 def assert_calibrated(
-    probs: ProbsOrData, labels: Values = None, statistic: StatisticLike = ECE(), *, rng: RNG = 0,
-    **options: Any,
+    probs: ProbsOrData, labels: Values = None, statistic: StatisticLike | None = None, *,
+    rng: RNG = 0, **options: Any,
 ) -> GateResult:  # fmt: skip
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
-    Arguments as in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``rng`` is the
-    same in every run, so that a test does not change its mind. AssertionError, whose message is the
-    report, when a check has failed, or the rows are too few to tell.
+    Arguments as in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``statistic`` is
+    ``ECE()`` by default. ``rng`` is the same in every run, so that a test does not change its mind.
+    AssertionError, whose message is the report, when a check has failed, or the rows are too few to
+    tell.
 
     Examples
     --------
@@ -32,7 +36,19 @@ def assert_calibrated(
     'passed'
     """
     __tracebackhide__ = True
-    result = gate(probs, labels, statistic, rng=rng, **options)
-    if result.verdict is not GateVerdict.PASSED:
+    result = ct.gate(probs, labels, statistic or ct.ECE(), rng=rng, **options)
+    if result.verdict is not ct.GateVerdict.PASSED:
         raise AssertionError(f"the calibration gate says {result.verdict!r}\n\n{result}")
     return result
+
+
+def _assert_calibrated() -> Any:
+    """Fail unless predictions are calibrated; see :func:`caltest.testing.assert_calibrated`."""
+    return assert_calibrated
+
+
+if "pytest" in sys.modules:
+    import pytest
+
+    # Called, not used as a decorator: mypy --strict has no types of pytest where it is missing.
+    _fixture = pytest.fixture(name="assert_calibrated", scope="session")(_assert_calibrated)

@@ -22,6 +22,9 @@ from .isotonic import CORP as CORP
 from .isotonic import Sweep as Sweep
 from .kernel import MMCE as MMCE
 from .kernel import SKCE as SKCE
+from .kernel import GaussianKernel as GaussianKernel
+from .kernel import LaplaceKernel as LaplaceKernel
+from .kernel import TVKernel as TVKernel
 from .prepared import CellStatistic as CellStatistic
 from .prepared import LabelStatistic as LabelStatistic
 from .prepared import Prepared as Prepared
@@ -64,8 +67,5 @@ from .smooth import ECI as ECI
 from .smooth import ICI as ICI
 from .smooth import Emax as Emax
 from .smooth import SmoothECE as SmoothECE
-from .tiles import GaussianKernel as GaussianKernel
-from .tiles import LaplaceKernel as LaplaceKernel
-from .tiles import TVKernel as TVKernel
 from .variational import RefinementError as RefinementError
 from .variational import VariationalError as VariationalError

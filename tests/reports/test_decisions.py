@@ -185,7 +185,7 @@ def test_a_gate_of_tallies_is_that_of_rows(weighted):
 def test_assert_calibrated_fails_with_the_report(pytester):
     right, steep, y = two_models(5000)
     np.savez(pytester.path / "rows.npz", right=right, steep=steep, y=y)
-    pytester.makeconftest("pytest_plugins = ['caltest.pytest_plugin']")
+    pytester.makeconftest("pytest_plugins = ['caltest.testing']")
     pytester.makepyfile(
         """
         import numpy as np

@@ -13,11 +13,11 @@ from twins import kernel as slow
 import caltest as ct
 from caltest.errors import StatisticError
 from caltest.nulls import LabelSampler
-from caltest.statistics import MMCE, SKCE, Flips, GaussianKernel, LaplaceKernel, TVKernel, tiles
-from caltest.statistics import tiles as kernels
-from caltest.statistics.kernel import MULTINOMIAL_DRAWS
+from caltest.statistics import MMCE, SKCE, Flips, GaussianKernel, LaplaceKernel, TVKernel
+from caltest.statistics import kernel as kernels
+from caltest.statistics import kernel as tiles
+from caltest.statistics.kernel import MULTINOMIAL_DRAWS, residuals_of
 from caltest.statistics.prepared import problem_of
-from caltest.statistics.tiles import residuals_of
 
 TWINS = {LaplaceKernel: "laplace", GaussianKernel: "gauss", TVKernel: "tv"}
 ESTIMATORS = [("unbiased", None), ("biased", None), ("linear", None), ("block", 5), ("block", 20)]
