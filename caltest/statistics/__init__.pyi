@@ -19,7 +19,9 @@ from .cumulative import KolmogorovSmirnov as KolmogorovSmirnov
 from .cumulative import Kuiper as Kuiper
 from .cumulative import UtilityCalibration as UtilityCalibration
 from .isotonic import CORP as CORP
+from .isotonic import RefinementError as RefinementError
 from .isotonic import Sweep as Sweep
+from .isotonic import VariationalError as VariationalError
 from .kernel import MMCE as MMCE
 from .kernel import SKCE as SKCE
 from .kernel import GaussianKernel as GaussianKernel
@@ -67,5 +69,3 @@ from .smooth import ECI as ECI
 from .smooth import ICI as ICI
 from .smooth import Emax as Emax
 from .smooth import SmoothECE as SmoothECE
-from .variational import RefinementError as RefinementError
-from .variational import VariationalError as VariationalError

@@ -9,8 +9,8 @@ from conftest import drawn, event, two
 from twins import errors as slow
 
 import caltest as ct
+from caltest.statistics.isotonic import VariationalError
 from caltest.statistics.prepared import problem_of
-from caltest.statistics.variational import VariationalError
 
 
 def test_two_bins_are_truthful():
