@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from caltest._base import FloatArray
 from caltest._base.arrays import RNG, whole
-from caltest.data.binning import Distance, rowwise
+from caltest.data.distances import Distance, rowwise
 from caltest.data.predictions import Predictions
 from caltest.errors import StatisticError
 

@@ -27,14 +27,8 @@ from caltest._base.arrays import (
 )
 from caltest._base.written import Fields, Written, name_of
 from caltest.data import Facts, Predictions
-from caltest.data.binning import (
-    EDGE_TOLERANCE,
-    Binning,
-    Distance,
-    QuantileBins,
-    UniformBins,
-    as_binning,
-)
+from caltest.data.binning import EDGE_TOLERANCE, Binning, QuantileBins, UniformBins, as_binning
+from caltest.data.distances import Distance
 from caltest.data.lenses import Canonical, LensLike, OneVsRest
 from caltest.errors import StatisticError, UnsupportedFactError
 from caltest.inference._input import Analysis, evaluated

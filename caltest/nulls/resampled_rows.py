@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import FloatArray, IntArray
-from caltest.data.binning import DISTANCES_BY_NAME, FIXED, Binning, QuantileBins, VarianceTree
+from caltest.data.binning import FIXED, Binning, QuantileBins, VarianceTree
+from caltest.data.distances import DISTANCES_BY_NAME
 from caltest.nulls.lanes import (
     FIRST_FACTOR,
     GAMMA,

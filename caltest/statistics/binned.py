@@ -19,17 +19,8 @@ from numpy.typing import NDArray
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import MOST_BINS, AnyArray, codes, is_whole, number, one_of, whole
 from caltest.data import Predictions
-from caltest.data.binning import (
-    DISTANCES_BY_NAME,
-    FIXED,
-    Binning,
-    Distance,
-    QuantileBins,
-    UniformBins,
-    VarianceTree,
-    as_binning,
-    rowwise,
-)
+from caltest.data.binning import FIXED, Binning, QuantileBins, UniformBins, VarianceTree, as_binning
+from caltest.data.distances import DISTANCES_BY_NAME, Distance, rowwise
 from caltest.errors import StatisticError
 from caltest.nulls import RowScheme, Shortcut
 from caltest.nulls.lanes import kernel, lane_kernel
