@@ -208,7 +208,10 @@ def or_nan(
 
 
 class MessageNames(NamedTuple):
-    """Names for messages: row numbers, probability columns, (file, rows) pairs, label column."""
+    """Names for messages: row numbers, probability columns, (file, rows) pairs, label column.
+
+    ``parts`` are the files that were pooled, each with its number of rows.
+    """
 
     rows: NDArray[np.int64] | range
     columns: list[str]

@@ -256,7 +256,8 @@ SLOPE_RATIO = 0.5
 class SearchAnswer:
     """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search.
 
-    ``intervals`` are 95 % Monte Carlo intervals of the powers, or mean widths, at these points.
+    ``low`` and ``high`` are the interval of ``n``; ``intervals`` are 95 % Monte Carlo intervals of
+    the powers, or mean widths, at ``points``. ``n_resamples`` counts simulated data sets.
     """
 
     n: int
@@ -722,7 +723,11 @@ CORRELATION_HALVINGS, SETS_OF_LABELS = 10, 20
 
 @dataclass(frozen=True, eq=False)
 class LikeTally:
-    """Sampler of predictions with the frequencies of a tally's cells."""
+    """Sampler of predictions with the frequencies of a tally's cells.
+
+    ``n`` is the number of rows of the tally, ``probs`` (U, 2) are the mean predictions of its
+    cells, and ``up_to`` (U,) the cumulative shares of the rows in them.
+    """
 
     n: int
     probs: FloatArray
@@ -740,7 +745,9 @@ class LikeTally:
 class Population:
     """Sampler of predictions, with their assumed true probabilities, and of a second model.
 
-    ``like`` is data or a function, ``truth`` maps predictions to true probabilities.
+    ``like`` is data or a function, ``truth`` maps predictions to true probabilities, and
+    ``against`` are the predictions of the second model for the same rows. ``assumed`` says the
+    truth in words.
     """
 
     like: Any

@@ -271,7 +271,10 @@ def calibrationerrors_jl(
 
 @dataclass(frozen=True, repr=False)
 class _WithoutSmallest(Statistic):
-    """A binned error over quantile bins (a, b], which leave out the smallest prediction."""
+    """A binned error over quantile bins (a, b], which leave out the smallest prediction.
+
+    ``make`` is the class of the error, ``n_bins`` the number of bins.
+    """
 
     make: BinnedStatistic
     n_bins: int
@@ -292,7 +295,7 @@ class _WithoutSmallest(Statistic):
 class _WithoutLast(Statistic):
     """Mean squared error over bins of consecutive rows, sorted by p, without the last bin.
 
-    Ties stay in the order of the file.
+    Every bin has ``bin_size`` rows. Ties stay in the order of the file.
     """
 
     bin_size: int
@@ -312,7 +315,10 @@ class _WithoutLast(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _KeptRows(LabelStatistic):
-    """A statistic of some of the rows."""
+    """A statistic of some of the rows.
+
+    ``inner`` is prepared for the kept rows alone, ``members`` are their places among all rows.
+    """
 
     inner: Prepared = field(repr=False)
     members: IntArray = field(repr=False)

@@ -265,7 +265,8 @@ class SoftmaxLoss:
 
     with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
     ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
-    for separable data as well, and its likelihood is at least the likelihood of θ₀.
+    for separable data as well, and its likelihood is at least the likelihood of θ₀. ``labels`` has
+    shape (n,), and ``penalty`` is λ.
     """
 
     forward: Callable[[FloatArray], FloatArray]

@@ -70,7 +70,8 @@ def says_censored(word: object) -> bool:
 class End:
     """Value of a column that may say how follow-up ended.
 
-    ``rows`` (n,) marks the rows that hold it, and ``sql`` is a condition that is true of them only.
+    ``word`` is the value as text, ``rows`` (n,) marks the rows that hold it, and ``sql`` is a
+    condition that is true of them only.
     """
 
     column: Column

@@ -383,7 +383,8 @@ class Aligned(Lens):
 
     ``shifts`` (F, K) of the log-odds are computed for the problem that the plain lens leaves of the
     ``whole`` data. Without them, a fold with more events would have lower predictions, because its
-    rows were left out of the training data of its model.
+    rows were left out of the training data of its model. ``summary`` describes the folds in
+    results.
     """
 
     lens: Lens

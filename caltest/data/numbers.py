@@ -265,7 +265,11 @@ _POWERS = np.array([float(f"1e{j}") for j in range(23)])
 
 
 class Type(NamedTuple):
-    """Number format: its rounding function, decimals kept, and the fractions it can tell apart."""
+    """Number format: its rounding function, decimals kept, and the fractions it can tell apart.
+
+    ``rounded`` rounds an array to the format, ``digits`` are the decimals that survive, and
+    ``denominators`` are those of the fractions, such as thirds.
+    """
 
     rounded: Callable[[FloatArray], AnyArray]
     digits: int

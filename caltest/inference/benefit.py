@@ -302,6 +302,7 @@ class NullOfTotal:
     """Null distribution of the total utility gained less the utility promised, as a result has it.
 
     ``deviation`` is its standard deviation under calibration; ``n_resamples`` is 0 if it is exact.
+    ``pvalue`` is two-sided, and ``ended`` says whether all draws were made.
     """
 
     pvalue: float
@@ -344,6 +345,7 @@ class Redrawn:
     """p-values (T,) and null standard deviations (T,) of T sums on labels redrawn by the design.
 
     With clusters the least favourable kind of dependence counts, for each sum on its own.
+    ``n_resamples`` is the number of draws, and ``ended`` says whether all of them were made.
     """
 
     pvalues: FloatArray = field(default_factory=lambda: np.empty(0))

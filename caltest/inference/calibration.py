@@ -514,6 +514,9 @@ class Permutations:
     its members' residuals over the mean of the stratum; its range is the statistic. A stratum
     counts where members and others interleave, that is, where the ranges of their predictions meet:
     elsewhere they are not comparable. ``support`` (J,) is the number of rows in these strata.
+    ``excess`` (n,) are these differences, stratum by stratum, and ``starts`` (S + 1,) says where
+    each of the S strata begins. Entry j of ``row`` and ``group`` says that this row belongs to this
+    subgroup, for members in strata that count.
     """
 
     excess: FloatArray = field(repr=False)
@@ -710,7 +713,10 @@ def tested_within_folds(
 
 @dataclass(frozen=True, eq=False)
 class FoldProblem(RowProblem):
-    """Problem of cross-validated rows: every fold has its own cells, with common bin edges."""
+    """Problem of cross-validated rows: every fold has its own cells, with common bin edges.
+
+    ``folds`` (n,) is the number of the fold of every row.
+    """
 
     folds: IntArray = field(repr=False)
 
@@ -721,7 +727,10 @@ class FoldProblem(RowProblem):
 
 @dataclass(frozen=True, eq=False)
 class FoldPart(RowProblem):
-    """Problem of the rows of one fold, binned by the edges of all rows."""
+    """Problem of the rows of one fold, binned by the edges of all rows.
+
+    ``whole`` is the problem of all rows, and ``rows`` are the places of the fold's rows in it.
+    """
 
     whole: RowProblem = field(repr=False)
     rows: IntArray = field(repr=False)
@@ -782,7 +791,11 @@ class WithinFolds(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class PreparedFolds(LabelStatistic):
-    """Weighted sum Σ_k c_k T_k over folds with fixed predictions; T_k sees the labels of fold k."""
+    """Weighted sum Σ_k c_k T_k over folds with fixed predictions; T_k sees the labels of fold k.
+
+    ``parts`` are the prepared T_k, ``rows`` the places of each fold's rows, and ``weights`` (F,)
+    the c_k.
+    """
 
     parts: tuple[Prepared, ...]
     rows: tuple[IntArray, ...]

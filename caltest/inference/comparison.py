@@ -430,8 +430,11 @@ class Settings:
 class Model:
     """One model of a comparison, with everything that is computed once for all its pairs.
 
-    ``induced`` are its predictions through the lens, ``tested`` the statistic, ``estimate`` its
-    value, ``error`` the debiased squared error, and ``test`` the model's own calibration test.
+    ``rows`` are its predictions through the lens, or the representative rows of a tally, each of
+    which stands for ``times`` observations (None if for one). ``tested`` is the statistic,
+    ``estimate`` its value, ``interval`` the confidence interval of the value, ``error`` the
+    debiased squared error, ``crossed`` the same for two columns of clusters, and ``test`` the
+    model's own calibration test.
     """
 
     name: str
@@ -651,8 +654,10 @@ def _adjusted_scores(
 class _Scored(NamedTuple):
     """Scores of the rows of one model with their weights, for the variance of a mean score.
 
-    ``unit`` (n,) is the row's independent unit, itself or its cluster; ``times`` is the number of
-    such units each stands for. ``units`` holds two such arrays for crossed clusters.
+    ``values`` and ``weights`` have shape (n,). ``unit`` (n,) is the row's independent unit, itself
+    or its cluster; ``times`` is the number of such units each stands for. ``mean`` is the weighted
+    mean, None where a score is infinite. ``units`` holds two arrays like ``unit`` for crossed
+    clusters.
     """
 
     values: FloatArray
@@ -820,7 +825,8 @@ LARGEST_Z = 38.0
 class ComparedModel:
     """One model of a compared pair: its error T and its predictions.
 
-    T, the field ``error``, is the debiased squared error.
+    T, the field ``error``, is the debiased squared error; ``data`` are the predictions through the
+    lens.
     """
 
     error: SquaredError
@@ -898,7 +904,8 @@ class Difference:
     """Difference D = T_A − T_B of the debiased squared errors of two models.
 
     It has a confidence interval and a p-value. Their variance allows for errors that these rows
-    cannot show.
+    cannot show. ``a`` and ``b`` are the models; ``paired`` says whether their rows are the same
+    observations.
     """
 
     a: ComparedModel

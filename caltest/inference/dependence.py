@@ -481,7 +481,8 @@ class SquaredError:
     ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b, and
     ``centred`` (P, d) the S_ub − W_ub S_b / W_b. ``omitting`` (U,) is T without unit u, with the
     same cells; ``changes`` (n, K) the change of T if row i has label k. ``copies`` (n,) and
-    ``times`` (U,) say how many rows and units each row and unit stands for.
+    ``times`` (U,) say how many rows and units each row and unit stands for. ``estimate`` is T, and
+    ``parts`` holds the S_ub.
     """
 
     estimate: float

@@ -320,7 +320,8 @@ SPARSE_CELLS = (
 class IntervalProblem:
     """Everything an interval method needs: the prepared statistic, level, side and run options.
 
-    ``side`` is "two-sided", "lower" or "upper"; ``estimate`` is the observed value.
+    ``analysis`` holds the data before and behind the lens; ``side`` is "two-sided", "lower" or
+    "upper"; ``estimate`` is the observed value.
     """
 
     statistic: StatisticLike
@@ -355,8 +356,10 @@ class IntervalProblem:
 class Bounds:
     """Result of an interval method, before it is cut to the range of the error.
 
-    ``corrected`` is the debiased estimate, ``null_mean`` the noise floor and ``pvalue`` the p-value
-    of error 0, where the method knows them.
+    ``low`` and ``high`` are the bounds, and ``contains_zero`` says whether calibration is
+    compatible with the data. ``corrected`` is the debiased estimate, ``null_mean`` the noise floor
+    and ``pvalue`` the p-value of error 0, where the method knows them. ``n_draws`` is the number of
+    draws, and ``ended`` says whether all were made.
     """
 
     method: str
@@ -753,7 +756,10 @@ BINOMIAL = 1e-9
 
 @dataclass(frozen=True)
 class SignedBounds:
-    """Mean observed − predicted with its interval, in [−1, 1], and the p-value of no difference."""
+    """Mean observed − predicted with its interval, in [−1, 1], and the p-value of no difference.
+
+    ``estimate`` is the mean, ``low`` and ``high`` are the bounds of its interval.
+    """
 
     estimate: float
     low: float

@@ -195,8 +195,9 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 class Size:
     """Kind of binned error, l1 or squared, as functions of the :class:`CellNoise`.
 
-    They compute its value, its debiased value and both bounds. ``value`` takes residual sums
-    (…, L, d), observed or drawn.
+    ``value`` takes residual sums (…, L, d), observed or drawn, and computes the error.
+    ``corrected`` computes the debiased error. ``low`` computes the lower bound at a level alpha,
+    and ``above`` prepares the upper bound.
     """
 
     value: Callable[[CellNoise, FloatArray], FloatArray]

@@ -209,8 +209,8 @@ def _of_tally(
 class _Jointly:
     """Several prepared statistics evaluated on the same outcomes, values (B, S).
 
-    ``maps`` turn outcomes of the data into outcomes seen through each lens; None if all see them
-    alike.
+    ``parts`` are the S statistics. ``maps`` turn outcomes of the data into outcomes seen through
+    each lens; None if all see them alike.
     """
 
     parts: list[Prepared]

@@ -73,8 +73,9 @@ class Cut(NamedTuple):
 class CutFeature:
     """Feature of the rows, cut into cells, which are grouped into parts that conditions select.
 
-    ``alone`` groups cells for single conditions and ``paired``, more coarsely, for pairs of
-    columns.
+    ``code`` (n,) is the cell of every row, and ``levels`` are the names of the cells of a feature
+    of text. ``alone`` groups cells for single conditions and ``paired``, more coarsely, for pairs
+    of columns.
     """
 
     feature: Feature
@@ -643,7 +644,8 @@ PILOTS, LATTICE_SEED = 64, (0x5EED, 0x5E6)
 class LabelSchemes:
     """Redraw schemes of the labels for a search; the largest p-value over the schemes counts.
 
-    ``summary`` describes the clusters, None for independent rows.
+    ``data`` are the predictions whose labels are redrawn; ``summary`` describes the clusters, None
+    for independent rows.
     """
 
     data: Predictions
@@ -718,7 +720,8 @@ class LabelSchemes:
 class EvidenceOfLanes:
     """Resampler of the largest evidence of rows without weights, from labels side by side.
 
-    Gains are multiplied by ``inflation``. Values are those of :meth:`Scan.highest`, bit for bit.
+    ``lanes`` draws labels and ``scan`` computes the evidence of all segments from them, multiplying
+    gains by ``inflation``. Values are those of :meth:`Scan.highest`, bit for bit.
     """
 
     lanes: SharedLanes

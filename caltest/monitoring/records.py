@@ -35,7 +35,8 @@ ROWS_OF_A_FILE = 20
 class Count(NamedTuple):
     """Numbers of rows of a file: counted by a run, waiting for a label, and left out.
 
-    ``late`` rows waited until later ones were bet on without them.
+    ``new`` rows were counted by this run. ``lost`` are the numbers of the rows left out since they
+    have no label, ``late`` of rows that waited until later ones were bet on without them.
     """
 
     new: int = 0
@@ -70,7 +71,11 @@ class FirstWaiting(NamedTuple):
 class CountedPart:
     """File of a monitor: its rows in the order in which they count, and how many are counted.
 
-    A label is −1 where there is none; ``lost`` are indices of rows whose label is not waited for.
+    ``probs`` has shape (m, K); ``labels``, ``times`` and ``numbers``, the rows' numbers in
+    messages, have shape (m,). A label is −1 where there is none; ``unfinished`` (m,) marks a last
+    line without its end. ``dated`` says whether times are dates. ``lost`` are indices of rows whose
+    label is not waited for, and ``waited`` is the number of rows that waited at the end of the last
+    run. ``columns`` are those of predictions and labels.
     """
 
     path: Path

@@ -101,6 +101,9 @@ class Agreeing(Protocol):
 class Agreement:
     """Agreement of residuals within clusters: the statistics N and ρ of any label vectors.
 
+    ``likeliest`` (n,) is the most likely label of each row, ``probs`` (n, C) are the predictions of
+    the C components, and ``weights`` (n,) the w.
+
     Notes
     -----
     N(x) = Σ_g (|Σ_{i∈g} w_i x_i|² − Q_g) with Q_g = Σ_{i∈g} w_i² |x_i|². Here x are the residuals r
@@ -402,7 +405,9 @@ class AgreementReader:
 
     It adds up Σ_g x_a x_b and Σ_g x_a M_b for quarters a and b, where x are the sums of residuals
     of a cluster and M its weights. These give N with any mean of the quarters, so that residuals
-    are read once for both centrings.
+    are read once for both centrings. Cluster g has the rows ``starts[g]:starts[g + 1]`` and the
+    class of size ``size[g]``; ``expected`` and ``mass`` are the sums of w p and of w by cluster and
+    quarter.
     """
 
     order: IntArray
@@ -620,7 +625,8 @@ class TwoColumns:
     """Dependence along two columns of clusters, each with its own coupling.
 
     Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
-    √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0.
+    √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0. ``first`` and
+    ``second`` measure the agreement within the clusters of each column.
     """
 
     data: Predictions
@@ -681,7 +687,8 @@ COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 class Dependence:
     """Upper limits of the dependence λ in [0, 1], overall and for parts of the rows.
 
-    The parts are four quarters by prediction, and four by cluster size.
+    ``by_prediction`` has the limits of four quarters of the rows by prediction, ``by_size`` of four
+    by cluster size.
     """
 
     overall: float
@@ -749,7 +756,8 @@ class ClusterDrawer:
 
     ``cluster`` (C, n) numbers the clusters of C = 1 or 2 columns, or holds times. ``sharing`` (C,
     n) has the probability √λ_i that row i joins the draw of its first cluster, and of either: see
-    :func:`dependent`.
+    :func:`dependent`. ``probs`` (n, K) are the predictions, ``upto`` their cumulative sums,
+    ``coupling`` what rows share, and ``horizon`` the length of a block of times, 1 for clusters.
     """
 
     probs: FloatArray = field(repr=False)

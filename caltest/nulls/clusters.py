@@ -351,7 +351,12 @@ class Overlap(Agreeing):
 
 @dataclass(frozen=True, eq=False)
 class OverlapReader:
-    """Reader that computes N, overall and within quarters, from redrawn outcomes in time order."""
+    """Reader that computes N, overall and within quarters, from redrawn outcomes in time order.
+
+    ``order`` (n,) are the rows by time; two rows overlap if their times are less than ``horizon``
+    apart. ``total`` (4,) and ``mass`` (4,) are the sums of w p and of w in the quarters by
+    prediction.
+    """
 
     order: IntArray
     #: Time, quarter, prediction and weight of every row.
@@ -493,8 +498,9 @@ class VoteDraws:
 
     The probabilities of item i are a draw of Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, and its
     votes are independent draws from them: any two agree as they do where the share λ_i of pairs is
-    one draw. The share of votes for a class has the mean p_i and the variance
-    p_i (1 − p_i) (1 + (m_i − 1) λ_i) / m_i.
+    one draw. The share of votes for a class has the mean p_i and the variance p_i (1 − p_i) (1 +
+    (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size`` (I,) the m_i, ``degree`` (I,) the
+    λ_i, and ``of_row`` (n,) is the item of each row.
     """
 
     probs: FloatArray = field(repr=False)
@@ -599,7 +605,8 @@ class Overdispersion(Agreeing):
 
     ρ = Σ_i (|X_i|² − Q_i) / Σ_i Q_i, where X_i is the sum of the residuals of item i, less the mean
     residual of items with about the same prediction (quarters by rank), and Q_i the sum of their
-    squares: the numbers of :class:`~caltest.nulls.agreement.Agreement`, from counts.
+    squares: the numbers of :class:`~caltest.nulls.agreement.Agreement`, from counts. ``coupling``
+    is "label" or "correctness", what votes of an item share.
     """
 
     data: Predictions = field(repr=False)

@@ -110,7 +110,7 @@ class Batches:
     """Resampler of any function of label vectors, evaluated batch by batch.
 
     ``drawer`` draws label vectors of ``n`` rows, and ``batch`` maps (b, n) to values (b,) or (b,
-    S).
+    S). A batch has at most ``labels_at_once`` labels.
     """
 
     drawer: Drawer
@@ -502,7 +502,8 @@ class LabelDrawer:
     Label k of row i is drawn when the uniform U(seed, r, i) lies in [c_{k−1}, c_k), with c the
     cumulative probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is
     never drawn. O(n K) once; a label costs some 1 ns and 0.2 ns for each class, and 5 ns above 40
-    classes by indexed search (Chen & Asau 1974).
+    classes by indexed search (Chen & Asau 1974). ``thresholds`` are the c in units of 2⁻⁵³, and
+    ``guide`` is the index of the search, empty for 40 classes or fewer.
     """
 
     thresholds: IntArray = field(repr=False)

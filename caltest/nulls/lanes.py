@@ -278,7 +278,8 @@ class SharedLanes(Lanes):
     ``first``. ``upto`` is the probability of the event, ``own`` the part of it beyond ``reach``,
     all in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start; with
     ``horizon`` 1 the times are the numbers of the clusters. ``turned`` rows read the common draw
-    backwards. Without ``reach`` rows are independent.
+    backwards. Without ``reach`` rows are independent. ``row`` (n,) are the rows in the order of
+    drawing; ``time`` and ``second`` (n,) are the numbers of their first and second clusters.
     """
 
     row: IntArray = field(repr=False)
@@ -427,7 +428,10 @@ class FollowLanes(Lanes):
     are 1, so that entries are signed weights; after :meth:`residuals` they are W (Y − p). ``times``
     holds, for the slots of all strata (:class:`~caltest.data.followup.Censoring`), the distribution
     functions of the slot of an event, of a competing event and of censoring, in 53 bits; ``guide``
-    speeds up the search in them. Rows are ordered by stratum.
+    speeds up the search in them. Rows are ordered by stratum. Stratum s has the rows
+    ``row_starts[s]:row_starts[s + 1]`` and the slots ``slot_starts[s]:slot_starts[s + 1]``;
+    ``upto`` (n,) is the risk of each row in 53 bits, and ``competing`` the probability of a
+    competing event without the event, for each stratum.
     """
 
     row: IntArray = field(repr=False)

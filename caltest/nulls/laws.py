@@ -64,7 +64,8 @@ class ExactNull(NullDistribution):
     rounded to the support, ``lower`` P(T ≤ support[j]), which the tail gives to no more than 16
     decimals. ``slack`` is how far rounding can have moved a value of T (0 when the support is
     exact; ``slack_beyond`` from ``edge`` on, where it becomes coarser), ``error`` a bound on the
-    error of every probability in the tail.
+    error of every probability in the tail. ``expectation`` and ``deviation`` are the mean and the
+    standard deviation of T.
     """
 
     support: FloatArray = field(repr=False)
@@ -135,7 +136,10 @@ class ExactNull(NullDistribution):
 
 @dataclass(frozen=True, eq=False)
 class RootNull(ExactNull):
-    """Law of √T for a T ≥ 0 whose law was computed; ``support`` holds the roots."""
+    """Law of √T for a T ≥ 0 whose law was computed; ``support`` holds the roots.
+
+    ``square`` is the law of T.
+    """
 
     square: ExactNull | None = field(default=None, repr=False)
 

@@ -39,8 +39,9 @@ COUNTS_HELD, STRETCH, TABLES = 1 << 26, 1 << 19, 1 << 17
 class SumError:
     """Error that is a function of sums over fixed cells, of counts and of predictions.
 
-    ``cell[i, k]`` is the cell of row i and label k. ``value`` computes errors (lanes,) from sums
-    (S, lanes); predictions are summed for the first columns of ``cell`` only.
+    ``probs`` (n, K) are the predictions, and ``cell[i, k]`` is the cell of row i and label k, one
+    of ``n_sums``. ``value`` computes errors (lanes,) from sums (S, lanes) of counts and of
+    predictions; the latter are summed for the first ``n_predicted`` columns of ``cell`` only.
     """
 
     probs: FloatArray = field(repr=False)
@@ -54,7 +55,8 @@ class SumError:
 class RowResamples:
     """Resampler of a binned error: n pairs of a row and a label are drawn with replacement.
 
-    O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree.
+    ``counts`` draws how often each pair occurs, and ``error`` computes the error from these
+    numbers. O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree.
     """
 
     counts: RowCounts = field(repr=False)
@@ -280,8 +282,11 @@ class RowCounts:
     With q the predictions this is consistency resampling, with q the observed labels (one 1 in
     every row) the bootstrap. The law of the counts is exact: 16 bits decide a count unless they
     fall on one of the few values whose share is cut by a boundary; these are decided by 53 more.
-    Single draws are within n² 2⁻⁶³ of their law. Pairs of probability 0 are never drawn.
-    O(n K) once; a count costs some 0.2 ns. Above 40 classes all n draws are single ones, 5 ns each.
+    Single draws are within n² 2⁻⁶³ of their law. Pairs of probability 0 are never drawn. O(n K)
+    once; a count costs some 0.2 ns. Above 40 classes all n draws are single ones, 5 ns each. Arrays
+    are (n, K, …), an entry for each pair: ``upto`` are cumulative probabilities for single draws,
+    ``rates`` the means of the counts, ``ladders`` the boundaries between counts in 16 bits, and
+    ``depths`` how many boundaries are used.
     """
 
     upto: FloatArray = field(repr=False)

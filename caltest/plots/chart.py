@@ -241,7 +241,8 @@ class Chart:
 
     Drawing methods take a ``name`` (under which the finished picture keeps the artist; "" for
     none), data, ``words`` (the text in the key, beside ``sign`` or the mark itself), and
-    matplotlib's style options.
+    matplotlib's style options. ``artists`` and ``entries`` hold artists by name and the signs of
+    the key by their words; ``summit`` is the axes above ``ax`` that carry the key, if any.
     """
 
     ax: Axes
@@ -530,7 +531,7 @@ Truth = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Scale:
-    """Scale of an axis: probabilities, or their log-odds."""
+    """Scale of an axis: probabilities, or their log-odds if ``log_odds`` is true."""
 
     log_odds: bool = False
 
@@ -561,7 +562,8 @@ class Scale:
 class Frame:
     """Limits of both axes of a reliability diagram, its scale, and its kind.
 
-    With ``deviation`` heights are observed − predicted, otherwise observed frequencies.
+    ``x`` and ``y`` are pairs of limits. With ``deviation`` heights are observed − predicted,
+    otherwise observed frequencies.
     """
 
     x: tuple[float, float]

@@ -329,7 +329,10 @@ def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
 
 
 class MatchedRows(NamedTuple):
-    """Models and labels with rows in the order of the first model, and notes on the matching."""
+    """Models and labels with rows in the order of the first model, and notes on the matching.
+
+    ``models`` and ``notes`` are by the names of the models.
+    """
 
     models: dict[str, Any]
     labels: Any

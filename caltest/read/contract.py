@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """One line of the contract: a kind of column, the names it is found under, and its values."""
+    """One line of the contract: a kind of column, the names it is found under, and its values.
+
+    ``what`` is the kind, ``names`` are the names, and ``holds`` describes the values.
+    """
 
     what: str
     names: tuple[str, ...]

@@ -33,7 +33,8 @@ INEQUALITIES = {"Lt", "LtEq", "Gt", "GtEq"}
 class Term:
     """Expression over columns, as SQL and as a polars expression.
 
-    ``column`` is the name if it is a single column, else None.
+    ``sql`` and ``expr`` are the two forms. ``column`` is the name if it is a single column, else
+    None; ``written`` are columns of text that are read as numbers.
     """
 
     sql: str

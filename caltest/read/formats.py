@@ -95,6 +95,7 @@ class Table:
     ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON; ``parts`` are the
     files that were pooled, with their numbers of rows; ``seekable`` says that later rows can be
     read without the earlier ones, and ``first`` that these are the first rows of a larger table.
+    ``name`` is how messages call it, and ``notes`` say how it was read.
     """
 
     name: str

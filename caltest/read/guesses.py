@@ -71,7 +71,8 @@ Options = dict[str, Any]
 class Head:
     """First rows of a table with the options given, and guesses of what their columns are.
 
-    Methods return options for columns by what their cells look like.
+    ``frame`` has the rows, ``wanted`` the options. Methods return options for columns by what their
+    cells look like.
     """
 
     frame: pl.DataFrame

@@ -386,7 +386,8 @@ def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
 class _Codes(NamedTuple):
     """Values of a column that an outcome expression compares.
 
-    ``others`` maps the values that it does not name to their SQL literals.
+    ``name`` is the column and ``all`` are its values. ``others`` maps those that the expression
+    does not name to their SQL literals.
     """
 
     name: str

@@ -821,7 +821,11 @@ class EvaluatedCells:
 
 @dataclass(frozen=True)
 class Complete:
-    """Cells without missing values, with the number of gaps by column and of rows left out."""
+    """Cells without missing values, with the number of gaps by column and of rows left out.
+
+    ``cells`` are the remaining rows, ``gaps`` the numbers of missing values by column, and
+    ``left_out`` is the number of rows left out.
+    """
 
     cells: EvaluatedCells
     gaps: dict[str, int]

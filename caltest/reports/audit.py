@@ -791,7 +791,8 @@ def _not_rejected(
 class ErrorBounds:
     """Calibration error with its interval: each bound is wrong with probability at most ``alpha``.
 
-    ``estimate`` is the plug-in error and ``corrected`` the debiased one, both in probability units.
+    ``estimate`` is the plug-in error and ``corrected`` the debiased one; ``low`` and ``high`` are
+    the bounds. All are in probability units.
     """
 
     estimate: float

@@ -355,7 +355,10 @@ def diagram(
 class Bin:
     """One bin as drawn: its point, its bar, and ``shift``, which the view subtracts from ordinates.
 
-    In the view of differences ``shift`` is the mean prediction, elsewhere 0.
+    It is bin ``number`` (from 1) ``of`` all, with ``n`` rows, mean prediction ``predicted`` and
+    event rate ``observed``. ``low`` and ``high`` are the ends of the bar, where a calibrated
+    model's event rate would lie; ``outside`` says that this one's does not. In the view of
+    differences ``shift`` is the mean prediction, elsewhere 0.
     """
 
     number: int

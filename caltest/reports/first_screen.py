@@ -63,6 +63,7 @@ MOST_SENTENCES, MOST_BOUNDED = 4, 60
 class ScreenTerms:
     """The user's words on the first screen: outcome, observations, subgroup, source and author.
 
+    ``event`` is the outcome, ``rows`` and ``groups`` are the words for observations and subgroups.
     An empty string stands for the general word, such as "observations".
     """
 
@@ -799,7 +800,8 @@ class Situation:
 class Rule:
     """Rule of the table of advice: a condition, and the sentence to print if it holds.
 
-    ``holds`` and ``say`` take the situation. Only the first rule that holds is printed.
+    ``holds`` and ``say`` take the situation. Only the first rule that holds is printed. ``name``
+    identifies it in the table.
     """
 
     name: str

@@ -67,7 +67,13 @@ CLASSES_LISTED = 10
 
 @dataclass(frozen=True, eq=False)
 class DataSummary(Result):
-    """Summary of the data of a report: rows, classes, design."""
+    """Summary of the data of a report: rows, classes, design.
+
+    ``events`` counts the event. ``mean_prediction``, ``smallest``, ``largest`` and ``distinct``
+    describe its predictions: mean, range, and number of distinct values. ``subgroups`` is a number,
+    0 without any; ``impossible`` counts outcomes of predicted probability 0. ``tallied`` says that
+    only sums of the rows were kept.
+    """
 
     event: str
     events: int
@@ -143,7 +149,12 @@ class DataSummary(Result):
 
 @dataclass(frozen=True, eq=False)
 class Measures(Result):
-    """Numbers of one model with their intervals and explanations."""
+    """Numbers of one model with their intervals and explanations.
+
+    ``value``, ``low`` and ``high`` have shape (M,), an entry for each name in ``measure`` and each
+    explanation in ``meaning``. ``omitted`` names measures that could not be computed, and ``level``
+    is the confidence level.
+    """
 
     measure: tuple[str, ...]
     value: FloatArray
@@ -358,7 +369,11 @@ def cox_line(view: View, level: float) -> CoxRecalibration:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable(Result):
-    """Table of classes: mean prediction and observed frequency of each."""
+    """Table of classes: mean prediction and observed frequency of each.
+
+    All fields but ``lens`` have an entry for each class. ``deviation`` is observed − predicted,
+    ``in_sd`` the same in standard deviations under calibration.
+    """
 
     name: tuple[str, ...]
     count: IntArray

@@ -528,7 +528,8 @@ class Scales(SumStatistic):
 
     ``cells`` are the finest partition. Each coarser scale merges runs of cells of the one before:
     ``first`` has the first cell of each run, ``pairs`` the weight of a pair of rows in each cell;
-    ``deviations`` are the standard deviations of the debiased errors under calibration.
+    ``deviations`` are the standard deviations of the debiased errors under calibration. ``m`` (M,)
+    are the numbers of bins of the scales.
     """
 
     m: IntArray
@@ -695,7 +696,8 @@ class ClassCells(Prepared):
     It sums w |events − predicted| over the cells of all classes, which are numbered consecutively,
     class k from ``starts[k]``; ``cell[i, k]`` is the cell of row i for class k, and the number of
     all cells where a threshold left the row out. A label adds one event to one cell, so that a set
-    of labels costs O(n + cells) whatever K is.
+    of labels costs O(n + cells) whatever K is. ``expected`` are the sums of predictions in all
+    cells, and ``shares`` their weights w; ``aggregate`` is "mean" or "max" over classes.
     """
 
     cell: NDArray[np.unsignedinteger] = field(repr=False)

@@ -264,7 +264,8 @@ class PromiseWalk(ResidualStatistic):
     """Range of the cumulative differences of utilities, with fixed predictions.
 
     ``gains`` (n, K) are utilities gained less utilities promised, for every label. Rows are taken
-    in ``order``, and ``ends`` (L,) is the last row of each group of equal promises.
+    in ``order``, and ``ends`` (L,) is the last row of each group of equal promises. The range is
+    divided by ``total``.
     """
 
     gains: FloatArray = field(repr=False)

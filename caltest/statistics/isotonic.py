@@ -69,7 +69,7 @@ class Pools(LabelStatistic):
 
     Rows are sorted by prediction in ``order``; ``ends`` says where each group of equal
     probabilities ends; ``hit`` and ``miss`` are the scores of the rows, in that order, if the event
-    happens and if it does not.
+    happens and if it does not. ``score`` is "brier" or "log".
     """
 
     order: IntArray = field(repr=False)

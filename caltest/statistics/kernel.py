@@ -459,7 +459,8 @@ class LineError(SumStatistic):
     The kernel is k = exp(−rate |p − q|). Let level g be the rows with the g-th smallest distinct
     prediction p_g and S_g the sum of their residuals. Then s_g = exp(−rate (p_g − p_{g−1}))
     (s_{g−1} + S_{g−1}) is the sum of k r over all rows before level g, so that a set of residual
-    sums costs O(L). ``biased`` keeps the pairs of a row and itself.
+    sums costs O(L). ``biased`` keeps the pairs of a row and itself. ``decay`` (L,) holds exp(−rate
+    (p_g − p_{g−1})).
     """
 
     decay: FloatArray = field(repr=False)

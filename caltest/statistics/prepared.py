@@ -238,7 +238,7 @@ class Reader:
     ``residuals``, W (Y − p). Cell b has the rows ``starts[b]:starts[b + 1]`` and ``expected[b]``
     expected events. Sums of squares and scores start from ``base``, (T, L) or (T, 1), their value
     if no row has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores
-    are ``steps`` times residuals.
+    are ``steps`` times residuals. ``weights`` (n,) are those of the rows.
     """
 
     statistic: SumStatistic = field(repr=False)
@@ -444,9 +444,9 @@ class SumStatistic(Prepared):
 class CellStatistic(SumStatistic):
     """Sum, or maximum, of one term for each cell of a partition.
 
-    For two classes its exact distribution can be computed. ``unit`` is the step of a term from one
-    count of events to the next where all cells share it; ``root`` takes the root of the combined
-    terms.
+    For two classes its exact distribution can be computed. ``combine`` is "sum" or "max". ``unit``
+    is the step of a term from one count of events to the next where all cells share it; ``root``
+    takes the root of the combined terms.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -599,8 +599,8 @@ class PreparedFunction(LabelStatistic):
 class KnownRows(Prepared):
     """Statistic of censored rows that is computed from the rows with known outcomes.
 
-    Weights are inverse probabilities of not being censored. Each draw has other known rows, so the
-    statistic is prepared anew for it.
+    ``problem`` holds all rows. Weights are inverse probabilities of not being censored. Each draw
+    has other known rows, so the statistic is prepared anew for it.
     """
 
     problem: FollowupProblem

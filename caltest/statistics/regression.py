@@ -262,10 +262,7 @@ def logit_table(probs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Scores(SumStatistic):
-    """Cox's score statistic with fixed predictions: two weighted sums of residuals, squared.
-
-    It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁; I₁ is infinite if all predictions are equal.
-    """
+    """It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁; I₁ is infinite if all predictions are equal."""
 
     mean: float
     information: FloatArray = field(repr=False)
@@ -318,7 +315,10 @@ class CoxScore(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio(LabelStatistic):
-    """Cox's likelihood-ratio statistic with fixed predictions, of ``df`` 1 or 2 coefficients."""
+    """Cox's likelihood-ratio statistic with fixed predictions, of ``df`` 1 or 2 coefficients.
+
+    ``logits`` (n,) are the log-odds of the predictions.
+    """
 
     logits: FloatArray = field(repr=False)
     df: int

@@ -355,7 +355,8 @@ class Redraws:
     Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
     others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
     (generators of many replicates side by side) with the readers of their blocks, and the column of
-    each reader. Values are (B, S) where ``joint``.
+    each reader. Values are (B, S) where ``joint``. Squared residuals are multiplied by ``factor``,
+    for clusters.
     """
 
     groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]]
@@ -406,7 +407,10 @@ class Redraws:
 
 @dataclass(frozen=True, eq=False)
 class VoteRedraws:
-    """Replicates of a statistic of sums on drawn counts of votes, at a cost of O(I K) each."""
+    """Replicates of a statistic of sums on drawn counts of votes, at a cost of O(I K) each.
+
+    ``draws`` draws the votes of the I items, and ``first`` (I,) is the first row of each item.
+    """
 
     draws: VoteDraws
     first: IntArray
@@ -460,7 +464,8 @@ class CountedRedraws:
 
     Labels are drawn as by :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
     see the same labels. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1
-    ns per row and class.
+    ns per row and class. ``thresholds`` are the cumulative probabilities in units of 2⁻⁵³, with
+    rows in the order of ``cells``.
     """
 
     problem: RowProblem
@@ -509,7 +514,10 @@ class CountedRedraws:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """Resampler of several statistics on the same labels; replicates have shape (B, S)."""
+    """Resampler of several statistics on the same labels; replicates have shape (B, S).
+
+    ``parts`` are the resamplers of the S statistics.
+    """
 
     parts: list[CountedRedraws]
 

@@ -174,6 +174,8 @@ class ScaledScore(LabelStatistic):
     """Scaled score with fixed predictions: 1 − mean score / score of the best constant prediction.
 
     The best constant prediction is the observed share of each class, so it follows the labels.
+    ``mean_score`` computes the mean score; ``shares`` (n,) are the weights of the rows, summing to
+    1.
     """
 
     mean_score: ScoreSum = field(repr=False)
@@ -366,7 +368,7 @@ class ItemErrors(LabelStatistic):
     """Weighted mean of the unbiased item errors U_i with fixed predictions.
 
     ``probs`` (I, K) are the predictions of I items, ``size`` (I,) their numbers of votes and
-    ``weight`` (I,) sums to 1.
+    ``weight`` (I,) sums to 1; ``of_row`` (n,) is the item of each row.
     """
 
     probs: FloatArray = field(repr=False)

@@ -92,8 +92,8 @@ def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> 
 class SmoothResiduals(ResidualStatistic):
     """Smooth calibration error with fixed predictions: a function of the residuals.
 
-    Inflating the residuals by √κ multiplies the value by √κ, as for a kernel of fixed width; the
-    width itself follows the residuals.
+    ``p`` (n,) are the predictions of the event. Inflating the residuals by √κ multiplies the value
+    by √κ, as for a kernel of fixed width; the width itself follows the residuals.
     """
 
     p: FloatArray = field(repr=False)
@@ -240,8 +240,8 @@ class SmoothECE(Statistic):
 class KernelSmoother:
     """Kernel smoother: Σ w K(t, p) r / Σ w K(t, p) at points t, for weighted residuals w r.
 
-    The kernel is Gaussian with standard deviation ``width``, reflected at 0 and 1; ``at`` (m,) are
-    the points.
+    ``p`` and ``weights``, None if all are equal, have shape (n,). The kernel is Gaussian with
+    standard deviation ``width``, reflected at 0 and 1; ``at`` (m,) are the points.
     """
 
     p: FloatArray = field(repr=False)
@@ -281,8 +281,9 @@ class KernelSmoother:
 class _Grid:
     """Grid of equally spaced points of [0, 1] on which residuals are smoothed by cosine transforms.
 
-    With c_k = 2 Σ_i r_i cos(πk p_i), the smoothed residuals Σ_i K_σ(t, p_i) r_i are
-    c_0 / 2 + Σ_k c_k exp(−(πkσ)² / 2) cos(πkt).
+    With c_k = 2 Σ_i r_i cos(πk p_i), the smoothed residuals Σ_i K_σ(t, p_i) r_i are c_0 / 2 + Σ_k
+    c_k exp(−(πkσ)² / 2) cos(πkt). ``p`` (n,) are the predictions, and the grid has ``steps``
+    intervals.
     """
 
     p: FloatArray
@@ -578,7 +579,9 @@ class SmoothGaps(LabelStatistic):
 
     The curve is linear in the outcomes. The matrix ``smoother`` (A, n) turns outcomes, sorted by
     prediction, into values of the curve at A anchors. For a loess curve it has shape (2A, n) and
-    gives the slopes after the values. Weights of the rows are part of it.
+    gives the slopes after the values. Weights of the rows are part of it. ``order`` (n,) sorts the
+    rows by prediction, ``ordered`` (n,) are the sorted predictions, and ``summary`` turns the
+    distances into one number, such as their mean.
     """
 
     order: IntArray = field(repr=False)

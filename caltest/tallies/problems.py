@@ -48,8 +48,8 @@ from caltest.tallies.tally import Tally
 class MicroCells(Problem):
     """Base class of problems made from tallies: the units are the fine cells of the tally.
 
-    Only sums are known of the rows in a cell, such as their number, events and powers of
-    predictions.
+    ``count`` (U,) are the numbers of rows of the cells. Only sums are known of the rows in a cell,
+    such as their number, events and powers of predictions.
     """
 
     exact = False
@@ -165,8 +165,11 @@ class Counts:
 class TallyProblem(MicroCells):
     """Problem of a tally: its cells are the units, with numbers of events as outcomes.
 
-    ``labels`` (U,) are the observed numbers of events. Observed sums know the rows by their
-    moments; drawn events have the mean prediction of their cell.
+    Arrays have an entry for each of the U cells: ``labels`` are the observed numbers of events,
+    ``count`` the numbers of rows, ``probs`` the mean predictions, ``key`` and ``stratum`` the
+    numbers of the micro-cell and of its group of equally weighted rows, ``moments`` the sums of
+    powers. Observed sums know the rows by their moments; drawn events have the mean prediction of
+    their cell.
     """
 
     tally: Tally = field(repr=False)
@@ -425,7 +428,7 @@ class CountDraws:
     """Resampler of event counts under calibration: binomial, with the mean prediction of each cell.
 
     The spread of predictions within a cell lowers the true variance by a share of at most 10⁻⁵ on
-    the usual grid.
+    the usual grid. ``value`` computes the statistic from B sets of counts.
     """
 
     problem: MicroCells
@@ -452,7 +455,11 @@ class CountDraws:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredProblem(MicroCells):
-    """Problem of a tally of clusters; outcomes are random signs of whole clusters, (B, G)."""
+    """Problem of a tally of clusters; outcomes are random signs of whole clusters, (B, G).
+
+    The units are its lines, a cluster in a micro-cell: ``count`` (U,) are their numbers of rows,
+    ``labels`` (U,) of events, and ``place`` (U,) is where the cell lies, in widths of the grid.
+    """
 
     tally: ClusteredTally = field(repr=False)
     n_clusters: int

@@ -154,7 +154,11 @@ def scan(
 
 @dataclass
 class _Run:
-    """State of a scan: its files, the hashes of files already counted, and the tally so far."""
+    """State of a scan: its files, the hashes of files already counted, and the tally so far.
+
+    ``parts`` are the files, ``state`` is where the state is saved, ``verify`` says whether files
+    that look unchanged are hashed all the same, and ``write_time`` is when it was saved last.
+    """
 
     parts: list[Path]
     reading: TallyReading
