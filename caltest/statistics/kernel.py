@@ -581,8 +581,8 @@ class Tiles:
     same class: some n² / (2K) kernel values a replicate for flat predictions, and far fewer for
     confident ones, instead of the n² K products of the matrix form. Where the lists would be long,
     the reference is empty and labels are compared pair by pair, 64 replicates side by side: n² / 2
-    additions in vector instructions, whatever K is. Memory is bounded: up to 2²⁴
-    kernel values are kept (n ≈ 5 700), of larger matrices a tile at a time.
+    additions in vector instructions, whatever K is. Memory is bounded: up to 2²⁴ kernel values are
+    kept (n ≈ 5 700), of larger matrices a tile at a time. ``probs`` (n, K) are the predictions.
     """
 
     probs: FloatArray
