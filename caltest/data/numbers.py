@@ -121,6 +121,12 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
     finite = np.isfinite(numbers)
     if not finite.all():
         position = first(~finite)
+        infinite = np.isinf(numbers)
+        if infinite.any() and not np.isnan(numbers).any():  # leaving out missing values is no help
+            raise InvalidPredictionsError(
+                f"{at(name, position)} is {numbers[position]} "
+                f"({several(infinite.sum(), 'such value')} in all): repair or leave out these rows"
+            )
         raise InvalidPredictionsError(
             f"{at(name, position)} is {numbers[position]} "
             f"({several((~finite).sum(), 'such value')} in all); repair these rows, or "

@@ -261,8 +261,9 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     named = frozenset(found)
     chosen = Chosen(found, None, named)
     if not {"event", "label", "votes"} & found.keys():
-        taken = replace(chosen, terms={o: t for o, t in found.items() if o != "features"}).used
+        taken = _taken(chosen, "features", "where")
         fit = [name for name in schema if key(name) in LABELS and name not in taken]
+        fit = [name for (name,) in _rather_unfiltered([[name] for name in fit], chosen)]
         if len(fit) != 1:
             raise UnclearColumnsError(_unclear(fit, "the label"), "label", fit)
         found["label"] = terms_of(fit, schema)
@@ -282,13 +283,18 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
 
 
 def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
-    free = [name for name in schema if name not in chosen.used]
+    taken = _taken(chosen, "where")
+    free = [name for name in schema if name not in taken]
     one = [name for name in free if key(name) in PROBABILITIES | CONFIDENCES]
     family = [name for name in free if name not in one and FAMILY.fullmatch(name)]
     family = [n for n in family if schema[n].is_numeric() or str(schema[n]) == "String"]
-    if len(one) + bool(family) != 1:
-        listed = [*one, *[", ".join(in_order(family))] * bool(family)]
+    fit = _rather_unfiltered(
+        [*([name] for name in one), *[in_order(family)] * bool(family)], chosen
+    )
+    if len(fit) != 1:
+        listed = [", ".join(names) for names in fit]
         raise UnclearColumnsError(_unclear(listed, "the probability"), "probs", listed)
+    family = [] if fit[0][0] in one else fit[0]
     if len(family) == 1 and ends_of(family)[0] != "1":
         raise InvalidPredictionsError(
             f"{family[0]} is the probability of one class alone: say that it is the probability of "
@@ -296,7 +302,22 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
             [Reading({"probs": quoted(family[0])}, f"{family[0]} is the probability of label 1"),
              Reading({"probs": "COLUMN"})],
         )  # fmt: skip
-    return terms_of(one or in_order(family), schema)
+    return terms_of(fit[0], schema)
+
+
+def _taken(chosen: Chosen, *but: str) -> set[str]:
+    """Return the columns that options use, all ``but`` some options."""
+    return replace(chosen, terms={o: t for o, t in chosen.terms.items() if o not in but}).used
+
+
+def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
+    """Return, of several fits for a role, those with a column that ``where`` does not use, if any.
+
+    A column of a condition may also be the label or the prediction: ``p > 0.1``, ``y <> 9``.
+    """
+    filtered = {root for term in chosen.terms.get("where", ()) for root in term.roots}
+    others = [names for names in fit if not {*names} <= filtered]
+    return others or fit
 
 
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO, StringIO
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -327,12 +328,30 @@ def _delimited(path: Path, folder: Path) -> Table:
         "separator": delimiter, "decimal_comma": comma, "null_values": MISSING,
         "with_column_names": lambda _: names,
     }  # fmt: skip
-    typed = {**scan, "infer_schema_length": TYPED_BY}
+    typed = {**scan, "infer_schema_length": TYPED_BY, **_of_foreign_digits(checked.path, scan)}
     frame = pl.scan_csv(checked.path, **typed)
     if rows[0] == names:  # the first rows need not be looked at again
         scan["schema"] = frame.collect_schema()
         frame = pl.scan_csv(checked.path, **scan)
     return Table("", frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
+
+
+def _of_foreign_digits(path: Path, scan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the option by which polars reads columns with digits of other scripts as text.
+
+    Polars infers numbers from such digits, and then cannot read them. ``scan`` are the options of
+    the text.
+    """
+    import polars as pl
+
+    with path.open("rb") as file:
+        if all(line.isascii() for line in islice(file, TYPED_BY)):
+            return {}
+    head = pl.scan_csv(path, **scan, infer_schema=False).head(TYPED_BY)
+    digits = pl.all().str.contains(r"^\s*[-+]?[\d.,]+([eE][-+]?\d+)?\s*$")
+    found = head.select((digits & pl.all().str.contains(r"[^\x00-\x7F]")).any()).collect()
+    foreign = [name for name, some in found.row(0, named=True).items() if some]
+    return {"schema_overrides": dict.fromkeys(foreign, pl.String)} if foreign else {}
 
 
 #: Blanks outside of quotation marks, on one line.
@@ -424,7 +443,8 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
     if "schema" in table.scan:
         scan = {**table.scan, "schema": {**table.scan["schema"], **kinds}}
     else:
-        scan = {**table.scan, "schema_overrides": kinds}
+        known = table.scan.get("schema_overrides", {})
+        scan = {**table.scan, "schema_overrides": {**known, **kinds}}
     as_text = pl.scan_csv(table.text, **scan)
     plain = {n: pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in numeric}
     lost = as_text.select(

@@ -227,7 +227,8 @@ class EvaluatedCells:
 
         signed = words.str.ends_with("%").fill_null(False)
         numbers = words.str.strip_chars_end("% ").cast(pl.Float64, strict=False)
-        wrong = numbers.is_null() & words.is_not_null()
+        # polars reads "NAN" and "NaN%" as numbers.
+        wrong = (numbers.is_null() | numbers.is_nan()) & words.is_not_null()
         if wrong.any():
             row = int(wrong.arg_max() or 0)
             word, hint = str(words[row]), ""
@@ -235,11 +236,15 @@ class EvaluatedCells:
                 hint = ": write numbers without separators of thousands"
             elif re.fullmatch(r"-?\d+,\d+ ?%?", word):
                 hint = ": write decimal points, or separate columns by semicolons"
+            elif re.search(r"\d", word) and not re.search("[0-9]", word):
+                hint = ": write numbers with the digits 0 to 9"
             readings = []
-            if column.startswith("probs:") and self.is_plain(column) and has_commas(words):
-                every = [self.sql(c) for c in self.of("probs")]
-                every[self.of("probs").index(column)] = of_commas(self.sql(column), words)
-                readings = [Reading(self._of_each(every))]
+            if column.startswith("probs:") and self.is_plain(column):
+                if has_commas(words):
+                    changed = of_commas(self.sql(column), words)
+                    readings = [Reading(self._with(column, changed))]
+                else:
+                    readings = self._without_words(column, words.filter(wrong))
             raise InvalidPredictionsError(
                 f"{self.name(column)} is {word!r} in {self.nth(row)}, which is not a number{hint}",
                 readings,
@@ -252,6 +257,23 @@ class EvaluatedCells:
                 f"({words[row]}): use one notation"
             )
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
+
+    def _with(self, column: str, sql: str) -> dict[str, str]:
+        """Return the options of the probabilities, one ``column`` of which is read as ``sql``."""
+        return self._of_each(sql if c == column else self.sql(c) for c in self.of("probs"))
+
+    def _without_words(self, column: str, words: pl.Series) -> list[Reading]:
+        """Return the reading in which the one word among the numbers of a column says "missing".
+
+        ``words`` are the cells that are no numbers. There is none where these are of several kinds,
+        or hold digits, such as "<0.01".
+        """
+        kinds = words.unique().to_list()
+        if len(kinds) != 1 or re.search(r"\d", kinds[0]):
+            return []
+        sql = f"NULLIF({self.sql(column)}, {literal(kinds[0], words)})"
+        options = {**self._with(column, sql), "drop_missing": True}
+        return [Reading(options, f"{kinds[0]!r} is a missing value")]
 
     def _swapped(self, label: str) -> list[Reading]:
         """Return the reading with prediction and label exchanged, if the one prediction is 0/1.
@@ -370,6 +392,7 @@ class EvaluatedCells:
             return
         low, top = float(values.min()), float(values.max())
         sql, name = self.sql(column), self.name(column)
+        self._refuse_infinite(column, values)
         self._refuse_marks(column, values)
         if top > 1.0 + BEYOND:
             self._refuse_beyond(column, values, family)
@@ -382,6 +405,34 @@ class EvaluatedCells:
                 f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at least 0",
                 readings,
             )
+
+    def _refuse_infinite(self, column: str, values: FloatArray) -> None:
+        """Refuse an infinite number, with the range of all others as a condition on the rows.
+
+        Logarithms of zero are left to what is said of logits and log-probabilities.
+        """
+        infinite = np.isinf(values)
+        if not infinite.any():
+            return
+        others = values[~infinite]
+        if others.size and others.min() < -BEYOND:
+            return
+        row, sql = int(np.argmax(infinite)), self.sql(column)
+        readings = []
+        if others.size:
+            top = 1.0
+            while top < others.max():
+                top *= 10.0
+            low = f"{sql} >= 0" * bool(values.min() < 0.0)
+            high = f"{sql} <= {top:.0f}" * bool(values.max() > top)
+            condition = self.where(" AND ".join(filter(None, (low, high))))
+            readings = [Reading({"where": condition}, "an infinite number is a missing value")]
+        raise InvalidPredictionsError(
+            f"{self.name(column)} is {values[row]:g} in {self.nth(row)} "
+            f"({several(int(infinite.sum()), 'infinite number')} in {len(values)} rows): "
+            "repair or leave out such rows",
+            readings,
+        )
 
     def _refuse_marks(self, column: str, values: FloatArray) -> None:
         """Refuse a number such as −999 or 99 among fractions, which may mark a missing value."""

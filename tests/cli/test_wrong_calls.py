@@ -104,6 +104,11 @@ INPUTS = {
     "lengths": (p, y[:-1], "probs has 12 rows but labels has 11"),
     "swapped": (y, p, "look swapped"),
     "half labels": (p, y + 0.5, r"labels: row 0 is 0\.5"),
+    "infinite": (
+        holding(p, np.inf),
+        y,
+        r"row 4 is inf .* in all\): repair or leave out these rows",
+    ),
     "missing label": (p, holding(y, np.nan), "labels: row 4 is nan"),
     "labels from 1": (P, Y + 1, "labels: row 2 is 3.*run from 1: pass classes=range"),
     "signs": (p, 2 * y - 1, "labels: row 0 is -1.*pass labels > 0"),
@@ -529,6 +534,10 @@ monitor two.csv --state state.json --change --alpha .01 -> --alpha is not for --
 audit two.csv more.csv --clusters site --resume state -> --clusters needs rows in memory
 test three.csv --classes 2,1,0 -> called by these names in ano -> test three.csv --classes 0,1,2
 grades both.csv -> each row is one outcome (label), not a grade -> audit both.csv
+test marks.csv -> 'NaN%' in row 2 -> test marks.csv --probs "NULLIF(p, 'NaN%')" --drop-missing
+test digits.csv -> p is '٠.٣' in row 2, which is not a number: write numbers with the digits 0 to 9
+test infinite.csv -> p is inf in row 5 (1 inf -> test infinite.csv --where 'p <= 1'
+test infinite.csv --probs p/10 -> p/10 is inf -> test infinite.csv --probs p/10 --where 'p/10 <= 1'
 audit both.csv --probs steps -> a probability is at most 1 -> audit both.csv --probs 'steps / 100'
 test two.csv --by site --by p -> --by is given 2 times: give it once, with commas: --by A,B
 test two.csv --seed 1 --seed 2 -> --seed is given 2 times: give it once
@@ -562,6 +571,10 @@ def folder(tmp_path_factory):
     (where / "three.csv").write_text("p_0,p_1,p_2,label\n" + "".join(rows))
     rows = [f"{a:.4f},{'bad' if b else 'good'}\n" for a, b in zip(p, y, strict=True)]
     (where / "bank.csv").write_text("p,state\n0.5,open\n,bad\n" + "".join(rows))
+    (where / "marks.csv").write_text("p,label\n25%,0\nNaN%,1\n75%,1\n50%,0\n")
+    (where / "digits.csv").write_text("p,label\n0.2,0\n٠.٣,1\n0.7,1\n", encoding="utf-8")
+    rows = [f"{'inf' if i == 4 else a},{b}\n" for i, (a, b) in enumerate(zip(p, y, strict=True))]
+    (where / "infinite.csv").write_text("p,label\n" + "".join(rows))
     return where
 
 

@@ -223,6 +223,24 @@ def test_rows_where_the_condition_is_unknown_are_left_out_and_counted():
     assert data.places.tolist() == [0]
 
 
+@pytest.mark.parametrize("where", ["p > 0.28", "p > 0.28 AND y >= 0"])
+def test_a_column_of_the_condition_is_found_in_its_role(where):
+    data = read_predictions({"p": P, "y": Y}, where=where)
+    assert (data.probs[:, 1].tolist(), data.labels.tolist()) == ([0.75, 0.5], [1, 1])
+
+
+def test_a_condition_on_one_column_of_a_family_keeps_it_whole():
+    columns = dict(zip(("p_0", "p_1", "p_2"), PROBS.T, strict=True)) | {"y": LABELS}
+    data = read_predictions(columns, where="p_2 >= 0")
+    check(data)
+
+
+def test_of_two_fits_the_one_outside_of_the_condition_is_read():
+    columns = {"risk": [0.1, 0.9, 0.8], "p": P, "correct": [1, 1, 0], "y": Y}
+    data = read_predictions(columns, where="risk > 0.5 AND correct >= 0")
+    assert (data.probs[:, 1].tolist(), data.labels.tolist()) == ([0.75, 0.5], [1, 1])
+
+
 def test_subgroups_of_an_expression_are_called_by_it():
     data = read_predictions(TABLE, by="k >= 2")
     assert data.by.tolist() == ["NOT (k >= 2)", "k >= 2", "k >= 2"]
@@ -331,6 +349,51 @@ def test_nines_far_from_all_values_are_asked_about(tmp_path):
         read_predictions(path, label="mm >= 0.2")
     assert dict(refusal.value.readings[0].options) == {"where": "mm > -99.9"}
     assert read_predictions(path, label="mm >= 0.2", where="mm > -99.9").n == 190
+
+
+@pytest.mark.parametrize(
+    ("cells", "condition"),
+    [
+        (("-inf", "0.5"), "p >= 0"),
+        (("inf", "-inf"), "p >= 0 AND p <= 1"),
+        (("inf", "99.5"), "p <= 100"),
+    ],
+)
+def test_infinite_numbers_are_left_out_by_a_condition(tmp_path, cells, condition):
+    rows = "".join(f"{cell},{k}\n" for k, cell in enumerate(cells))
+    (tmp_path / "f.csv").write_text("p,y\n0.25,0\n" + rows)
+    with pytest.raises(InvalidPredictionsError, match=r"p is -?inf in row 2 ") as caught:
+        read_predictions(tmp_path / "f.csv")
+    assert [r.options for r in caught.value.readings] == [{"where": condition}]
+
+
+@pytest.mark.parametrize("header", ["p,y", ",y"])
+def test_digits_of_other_scripts_are_no_numbers(tmp_path, header):
+    (tmp_path / "f.csv").write_text(header + "\n0.2,0\n٠.٣,1\n0.7,1\n", encoding="utf-8")
+    with pytest.raises(InvalidPredictionsError, match=r" is '٠.٣' in row 2, .* digits 0 to 9"):
+        read_predictions(tmp_path / "f.csv", probs=header[:-2] or "column_1")
+
+
+def test_one_word_among_numbers_is_a_missing_value_of_its_column(tmp_path):
+    (tmp_path / "f.csv").write_text("p_a,p_b,y\n0.2,0.8,b\n0.3,-,a\n0.6,0.4,a\n")
+    with pytest.raises(
+        InvalidPredictionsError, match="p_b is '-' in row 2, which is not"
+    ) as caught:
+        read_predictions(tmp_path / "f.csv")
+    options = {"probs": "p_a, NULLIF(p_b, '-')", "classes": "a,b", "drop_missing": True}
+    assert [(r.options, r.when) for r in caught.value.readings] == [
+        (options, "'-' is a missing value")
+    ]
+    options["classes"] = ["a", "b"]
+    assert read_predictions(tmp_path / "f.csv", **options).labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("cells", ["<0.01", "-,0\nn.a."])
+def test_words_of_two_kinds_or_with_digits_are_no_missing_values(tmp_path, cells):
+    (tmp_path / "f.csv").write_text(f"p,y\n0.2,0\n{cells},1\n0.7,1\n")
+    with pytest.raises(InvalidPredictionsError, match=r"row 2, which is not a number$") as caught:
+        read_predictions(tmp_path / "f.csv")
+    assert caught.value.readings == ()
 
 
 def test_a_percentage_below_one_is_asked_about(tmp_path):
