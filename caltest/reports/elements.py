@@ -627,7 +627,9 @@ def _direct_labels(
                    for a in (x.start + 6.0, x.end - wide - 2.0)]  # fmt: skip
         a, b = min(corners, key=_cost_of(marks, wide, high, taken))
         taken.append((a, b, wide, high))
-        out += [_text((a, b + 11.0 + 13.0 * k), line, "start", "k") for k, line in enumerate(say)]
+        right = a > x.start + 6.0  # words that grow on a phone stay within the picture
+        edge, anchor = (a + wide, "end") if right else (a, "start")
+        out += [_text((edge, b + 11.0 + 13.0 * k), line, anchor, "k") for k, line in enumerate(say)]
     if view != "difference" and not crowded_line:
         out.append(_diagonal_label(x, y, marks, taken))
     elif view == "difference" and words.tolerance:

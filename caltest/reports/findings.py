@@ -383,8 +383,8 @@ def row_of(
     elif isinstance(parts, IndividualErrorResult):
         worst_part, detail = "", f"Item by item: {parts.finding}"
     elif isinstance(parts, PromiseResult):
-        words = " ".join(parts._in_words())
-        worst_part, detail = "", f"In the user's units {words[0].lower()}{words[1:]}"
+        words = " ".join(parts._in_words()[:2])  # the rest is on clusters
+        worst_part, detail = "", f"In your units, {words[0].lower()}{words[1:]}"
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, judged, noticed)

@@ -838,10 +838,11 @@ class Subgroups(Record):
     def judged(self) -> Columns:
         """Columns by name, with one row for each subgroup and the audit's finding on it."""
         means = list(zip(self.predicted, self.observed, strict=True))
+        gap = max((abs(p - y) for p, y in means), default=0.0)  # one number of digits a column
         return {
             **{"subgroup": self.names, "n": self.counts},
-            "predicted": [percent(p, y) for p, y in means],
-            "observed": [percent(y, p) for p, y in means],
+            "predicted": [percent(p, p + gap) for p, _ in means],
+            "observed": [percent(y, y + gap) for _, y in means],
             **attributes(self.tests, {"error": "shown_estimate", "noise floor": "shown_floor"}),
             **{"adjusted": self.adjusted, "finding": self.findings},
         }

@@ -481,7 +481,10 @@ class MetaAnalysis(Result):
             means[row] = [_ratio(name, vars(e)[part]) for name, e in effects.items()]
         for part, head in {"tau": "τ", "i_squared": "I²", "pvalue": "pvalue"}.items():
             means[head] = [vars(effect)[part] for effect in effects.values()]
-        return [rows, {**means, "Q pvalue": [effect.q_pvalue for effect in effects.values()]}]
+        return [
+            rows,
+            {**means, "p of Q": [format_p(effect.q_pvalue) for effect in effects.values()]},
+        ]
 
     def _card(self) -> Card:
         effects = {"O:E": self.log_oe, "calibration-in-the-large": self.intercept}
@@ -521,8 +524,8 @@ class MetaAnalysis(Result):
 
     def _in_words(self) -> list[str]:
         return [
-            "p: calibrated on average; Q: one value at all sites (Cochran 1954). τ of O:E is on "
-            "the scale of logarithms."
+            "p tests calibration on average over sites, p of Q that all sites have one value "
+            "(Cochran 1954). τ of O:E is on the scale of logarithms."
         ]
 
 

@@ -475,9 +475,14 @@ def markdown(columns: Columns) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
 
 
+def with_minus(text: str) -> str:
+    """Return text whose negative numbers have a minus sign (U+2212) in place of a hyphen."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
+
+
 def latex_text(text: str) -> str:
     """Return text escaped for LaTeX."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).translate(_LATEX)
+    return with_minus(text).translate(_LATEX)
 
 
 def latex(columns: Columns) -> str:
@@ -491,7 +496,7 @@ def latex(columns: Columns) -> str:
 
 def html(columns: Columns) -> str:
     """Return a table as HTML; each cell has the name of its column as ``data-label``."""
-    heads, rows, numeric = texts(columns, escape)
+    heads, rows, numeric = texts(columns, lambda text: escape(with_minus(text)))
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
     labels = [f'{side} data-label="{head}"' for side, head in zip(sides, heads, strict=True)]
 

@@ -24,7 +24,7 @@ def test_an_audit_has_the_row_and_the_sentence_of_the_promise(risks):
     assert row.pvalue == alone.pvalue
     direct = ct.promise(*risks, costs)
     assert (row.promise.promised, row.promise.pvalue) == (direct.promised, direct.pvalue)
-    assert any(words.startswith("In the user's units the mean utility") for words in found.details)
+    assert any(words.startswith("In your units, the mean utility") for words in found.details)
     plain = ct.audit(*risks, **RUN)
     assert [r.pvalue for r in plain.rows] == [r.pvalue for r in found.rows[:-1]]
 
@@ -49,7 +49,7 @@ def test_a_report_begins_with_the_costs_and_draws_the_curve(risks):
     at = int(np.flatnonzero(curve.thresholds == 0.2)[0])
     assert curve.net_benefit[at] == pytest.approx(gained.realised, abs=1e-12)
     assert "<svg" in first.svg
-    assert any("In the user's units" in words for words in page.summary)
+    assert any("In your units" in words for words in page.summary)
     assert not any("no costs" in words for words in page.unexamined)
 
 
@@ -79,8 +79,8 @@ def test_the_command_line_takes_a_threshold_or_a_file(verb, done, tmp_path):
     costs.write_text("action,0,1\nwait,0,4\ntreat,1,1\n")
     out = ("-o", str(tmp_path / "page.html")) if verb == "report" else ()
     run = (verb, str(rows), "--n-resamples", "199", *out)
-    assert "In the user's units" in done(*run, "--threshold", "0.2")
-    assert "In the user's units" in done(*run, "--costs", str(costs))
+    assert "In your units" in done(*run, "--threshold", "0.2")
+    assert "In your units" in done(*run, "--costs", str(costs))
 
 
 def test_a_promise_of_clustered_rows_shows_their_dependence():
