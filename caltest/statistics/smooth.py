@@ -184,7 +184,7 @@ class SmoothReader:
         cell, shares = grid.places
         sums = np.zeros((grid.steps + 3, block.shape[1]))
         _spread_out(block, cell, shares if self.residuals else self.weights * shares, sums)
-        sums = grid.folded(sums)
+        sums = grid.reflected(sums)
         if not self.residuals:
             sums -= grid.binned((self.weights * self.statistic.p)[None, :]).T
         return np.ascontiguousarray(sums.T)
@@ -320,7 +320,7 @@ class _Grid:
         entries = (shares.ravel(), (rows.ravel(), points.ravel()))
         return csr_array(entries, shape=(n, self.steps + 3))
 
-    def folded(self, sums: FloatArray) -> FloatArray:
+    def reflected(self, sums: FloatArray) -> FloatArray:
         """Reflect sums at the points from −1 to steps + 1, the first axis, at both ends."""
         sums[2] += sums[0]
         sums[-3] += sums[-1]
@@ -331,7 +331,7 @@ class _Grid:
 
     def binned(self, values: FloatArray) -> FloatArray:
         """Return values (B, n) of the rows on the points of the grid, (B, steps + 1)."""
-        return np.ascontiguousarray(self.folded((values @ self.shares).T).T)
+        return np.ascontiguousarray(self.reflected((values @ self.shares).T).T)
 
     def spectra(self, binned: FloatArray) -> FloatArray:
         """Return the cosine coefficients c_k, (B, K), of values on the grid.
