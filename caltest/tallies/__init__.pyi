@@ -10,6 +10,6 @@ from .problems import MicroCells as MicroCells
 from .problems import TallyProblem as TallyProblem
 from .problems import problem_of_tally as problem_of_tally
 from .scans import scan as scan
-from .sql import tally_sql as tally_sql
+from .scans import tally_sql as tally_sql
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally

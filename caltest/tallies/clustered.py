@@ -23,8 +23,7 @@ from caltest.errors import FewClustersWarning, InvalidPredictionsError, Statisti
 from caltest.nulls.laws import clopper_pearson
 from caltest.read.arguments import questioned_arrays
 from caltest.read.grade_tables import count_table, read_columns
-from caltest.tallies.grid import AnyTally
-from caltest.tallies.sql import CLUSTER_CELLS
+from caltest.tallies.grid import CLUSTER_CELLS, AnyTally
 from caltest.tallies.tally import event_through, refuse_in_memory, rows_to_tally
 
 if TYPE_CHECKING:

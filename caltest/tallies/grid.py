@@ -1,13 +1,15 @@
 """Micro-cells of [0, 1], the pass over rows, the base class of tallies, and their stored form.
 
 :class:`Grid` numbers the cells, :func:`add_up` sums rows over them, :class:`AnyTally` is the base.
-:func:`tally_json` and :func:`fields_of` are its JSON; a :class:`RowSample` is kept beside the sums.
+:func:`tally_json` and :func:`fields_of` are its JSON; a :class:`RowSample` is kept beside the sums;
+:class:`Counted` reads tables of counts.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
@@ -18,12 +20,15 @@ from numpy.typing import NDArray
 from caltest._base import BoolArray, FloatArray, IntArray
 from caltest._base.arrays import AnyArray, whole
 from caltest._base.saving import sealed, unsealed
-from caltest._base.written import Fields, name_of
+from caltest._base.written import Fields, name_of, several
 from caltest.data import NamedClasses, Predictions
 from caltest.data.binning import EDGE_TOLERANCE
+from caltest.data.labels import class_names
 from caltest.data.lenses import Canonical, Lens, LensLike, OneVsRest, Partition, TopK
-from caltest.errors import InvalidPredictionsError, StatisticError
+from caltest.data.numbers import as_numbers
+from caltest.errors import InvalidPredictionsError, StatisticError, nth
 from caltest.nulls.lanes import FIRST_FACTOR, GAMMA, SECOND_FACTOR, inlined, lane_kernel
+from caltest.read.grade_tables import Grades, count_table, read_columns, read_grades, whole_numbers
 
 #: Cells between 0 and 1, unless others are asked for: 10, 12, 15, 16, 20, 25, 30, 32, 50, 60, 64,
 #: 75 and 100 bins of equal width are made of them.
@@ -800,3 +805,159 @@ def mixed(z: UIntArray) -> UIntArray:
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return z ^ (z >> np.uint64(31))
+
+
+# ------------------------------------------------------------------------------
+# Tallies of tables of counts: micro-cell sums of a warehouse, and grades or bins.
+
+
+#: What rows are counted under in place of a cell, and why they cannot be tallied.
+REFUSED = {
+    -1: "without a probability",
+    -2: "with a probability outside [0, 1]",
+    -3: "with an outcome that is not 0 or 1",
+    -4: "without a weight ≥ 0",
+}
+
+
+#: The columns of the result: whole numbers but for the weight.
+SQL_COLUMNS = ("grid", "weight", "key", *CELL_SUMS, *TOTALS, *(f"{name}_rest" for name in TOTALS))
+
+
+#: Cells of a tally of clusters: bins of 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30 and 40 fit.
+CLUSTER_CELLS = 120
+
+
+#: What the two classes are called, if anything.
+Names = tuple[str, ...] | None
+
+
+class Counted:
+    """Mixin of tallies that can be built from tables of counts, such as grades or query results."""
+
+    @classmethod
+    def from_table(
+        cls, table: object, *, n: str | None = None, events: str | None = None,
+        probability: str | None = None, classes: Sequence[object] | None = None,
+        grid: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Tally a table of counts: the result of :func:`tally_sql`, or grades or bins.
+
+        Parameters
+        ----------
+        table : data frame, mapping of columns, duckdb relation or path
+            The result of a query of :func:`tally_sql`; the results of several days may be
+            concatenated. Or a row for each grade, which stands for its ``n`` rows with one
+            prediction.
+        n, events, probability : str, optional
+            Columns of grades or expressions over them, as in :func:`grade_tests`.
+        classes : sequence of two, optional
+            Names of "did not occur" and "occurred".
+        grid : int, optional
+            Cells of equal width; 4800 for grades, the query's own grid for its result.
+
+        Returns
+        -------
+        Tally
+            Of the event, ``OneVsRest(1)``; the tally of grades equals the tally of their rows.
+
+        Raises
+        ------
+        InvalidPredictionsError
+            For columns that are not there, the first row whose numbers are not counts or no
+            probability, and rows that the query could not tally.
+
+        Notes
+        -----
+        Linear in the rows of the table; log₂ n passes for grades with up to n rows of a kind.
+
+        Examples
+        --------
+        >>> import caltest as ct
+        >>> grades = {"n": [200, 50], "events": [1, 2], "probability": [0.01, 0.05]}
+        >>> ct.Tally.from_table(grades)
+        Tally(n=250, OneVsRest(1), 2 cells of 4800)
+        """
+        names = class_names(classes, 2)
+        with count_table(table) as counts:
+            if "key" in counts.names and "t4" in counts.names:
+                columns = read_columns(counts, SQL_COLUMNS)
+                return _of_cells(cls, columns, names, grid)
+            grade_columns = {"n": n, "events": events, "probability": probability}
+            grades = read_grades(counts, grade_columns)
+        return _of_grades(cls, grades, names, GRID_CELLS if grid is None else grid)
+
+
+def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
+    """Return the tally of grades, added up by the binary digits of their counts, highest first.
+
+    ``kind`` is the class of tally, ``names`` the class names or None, ``grid`` the number of cells.
+    Every row of a grade has the probability of the grade.
+    """
+    _refuse_more(grades.n)
+    times = np.concatenate([grades.events, grades.n - grades.events])
+    p, event = np.tile(grades.probability, 2), np.arange(times.size) < grades.n.size
+
+    def once(rows: IntArray) -> Any:
+        probs = np.ascontiguousarray(np.column_stack([p, 1.0 - p])[rows])
+        key, sums, totals = Grid(grid).sums(probs, event[rows])
+        head = (OneVsRest(1), grid, 2, names, np.ones(1))
+        return kind(*head, key, np.zeros_like(key), sums, totals[None])
+
+    digits = int(times.max()).bit_length()
+    total = once(np.flatnonzero(times >> (digits - 1) & 1))
+    for digit in range(digits - 2, -1, -1):
+        total = total + total + once(np.flatnonzero(times >> digit & 1))
+    return total
+
+
+def _refuse_more(n: IntArray) -> None:
+    if sum(n.tolist()) > ROWS_A_TALLY:
+        raise StatisticError(f"a tally holds at most {ROWS_A_TALLY} rows")
+
+
+def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
+    """Return the tally of a query's result, or of several results concatenated.
+
+    ``columns`` are the columns of the query's result by name. InvalidPredictionsError for rows that
+    the query could not tally, and for grids that differ.
+    """
+    whole = {name: whole_numbers(columns[name], name) for name in SQL_COLUMNS if name != "weight"}
+    key, n = whole["key"], whole["n"]
+    refusals = [f"{several(int(n[key == code].sum()), 'row')} {why}"
+            for code, why in REFUSED.items() if (key == code).any()]  # fmt: skip
+    if refusals:
+        raise InvalidPredictionsError(
+            f"the query found {', '.join(refusals)}: repair them, or query a view without them"
+        )
+    _refuse_more(n)
+    sizes = np.unique(whole["grid"])
+    if sizes.size > 1 or grid not in (None, sizes[0]):
+        remedy = "one at a time" if grid is None else f"not of {grid}"
+        raise StatisticError(f"this table is of grid {', '.join(map(str, sizes))}, {remedy}")
+    sums = np.column_stack([whole[name] for name in CELL_SUMS])
+    events, t1 = whole["events"], whole["t1"]
+    wrong = (n < 1) | (events < 0) | (events > n) | (np.abs(t1) > n * POSITIONS)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidPredictionsError(f"{nth(row)} has sums that {n[row]} rows cannot have")
+    strata, stratum = np.unique(as_numbers(columns["weight"], "weight"), return_inverse=True)
+    if strata[0] <= 0.0 or strata.size > MOST_WEIGHTS:
+        raise StatisticError(
+            f"there are {several(strata.size, 'weight')} from {strata[0]:g} on, and a tally keeps "
+            f"up to {MOST_WEIGHTS} apart, all above 0: round them in a view"
+        )
+    last = Grid(int(sizes[0])).last
+    if ((key < 0) | (key > last)).any():
+        raise InvalidPredictionsError(f"key: there are others than 0 to {last} of grid {sizes[0]}")
+    both, where = np.unique(stratum * (last + 1) + key, return_inverse=True)
+    merged = np.zeros((both.size, len(CELL_SUMS)), dtype=np.int64)
+    np.add.at(merged, where, sums)
+    parts = np.stack([[whole[t], whole[f"{t}_rest"]] for t in TOTALS]).transpose(2, 0, 1)
+    totals = np.zeros((strata.size, len(TOTALS), 2), dtype=np.int64)
+    for start in range(0, n.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        np.add.at(totals, stratum[part], parts[part])
+        totals = carried(totals)
+    of_cell, key = np.divmod(both, last + 1)
+    return kind(OneVsRest(1), int(sizes[0]), 2, names, strata, key, of_cell, merged, totals)

@@ -1,4 +1,6 @@
-"""Files of any size tallied in one pass, batch by batch and part by part; :func:`scan`.
+"""Files of any size tallied in one pass, and the query that tallies rows in a database.
+
+:func:`scan` reads files batch by batch and part by part; :func:`tally_sql` writes the query.
 
 With ``resume=`` a state file keeps the tally of finished parts, and a later run reads new parts
 only.
@@ -7,13 +9,13 @@ only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from caltest._base.arrays import progress
+from caltest._base.arrays import one_of, progress, whole
 from caltest._base.saving import (
     FileStamp,
     content_mark,
@@ -25,11 +27,27 @@ from caltest._base.saving import (
     write_file,
 )
 from caltest._base.written import several
+from caltest.data.binning import EDGE_TOLERANCE
 from caltest.data.lenses import Lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
 from caltest.read.contract import Wanted
 from caltest.read.files import parts_of, refuse_copies, shortened
 from caltest.read.tables import n_rows_of
+from caltest.tallies.grid import (
+    CELL_SUMS,
+    CLUSTER_CELLS,
+    FINE,
+    GRID_CELLS,
+    HIGH,
+    LOGIT_CLIP,
+    LOGIT_CUT,
+    LOW,
+    OCTAVES,
+    POSITIONS,
+    SQL_COLUMNS,
+    TOTALS,
+    Grid,
+)
 from caltest.tallies.tally import (
     LOOKS,
     MaybeTally,
@@ -323,3 +341,230 @@ def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], MaybeTally]:
 
 def _stamp_in(record: dict[str, Any]) -> FileStamp:
     return FileStamp(**{name: value for name, value in record.items() if name != "name"})
+
+
+# ------------------------------------------------------------------------------
+# The SQL query whose result is a tally; :class:`caltest.tallies.grid.Counted` reads it.
+
+
+#: Adding and subtracting it rounds to whole numbers, ties to even, in every IEEE arithmetic.
+_R = "6755399441055744e0"
+
+
+#: What ``add_up`` computes, of p, y, the weight w and the size g: steps, each from those before.
+_STEPS = f"""
+refused: CASE WHEN p IS NULL THEN -1 WHEN NOT (p >= 0 AND p <= 1) THEN -2
+    WHEN y IS NULL OR NOT (y = 0 OR y = 1) THEN -3
+    WHEN w IS NULL OR NOT (w >= 0 AND w <= 1.7976931348623157e308) THEN -4 ELSE 0 END
+
+q: CASE WHEN refused < 0 THEN 0.5e0 ELSE p END
+
+rest: 1e0 - q
+upper: q > 0.5e0
+
+x: CASE WHEN upper THEN rest ELSE q END
+a: LN(CASE WHEN q = 0 OR q = 1 THEN 1e0 ELSE q END)
+b: LN(CASE WHEN q = 0 OR q = 1 THEN 1e0 ELSE rest END)
+
+place: x * g
+z: a - b
+v: q * rest
+r: CASE WHEN y = 1 THEN rest ELSE -q END
+
+j: place + {_R} - {_R}
+near: GREATEST(place, {2.0**-OCTAVES!r})
+cut: CASE WHEN x >= {LOGIT_CLIP!r} THEN z WHEN upper THEN {-LOGIT_CUT!r} ELSE {LOGIT_CUT!r} END
+
+off: x - j / g
+e: FLOOR(LN(near) / LN(2e0))
+
+edge: j > 0 AND ABS(off) <= {EDGE_TOLERANCE!r}
+octave: GREATEST(1e0, {OCTAVES + 1} + e + CASE WHEN near >= POWER(2e0, e + 1) THEN 1
+    WHEN near < POWER(2e0, e) THEN -1 ELSE 0 END)
+
+own: CASE WHEN x = 0 THEN 0 WHEN edge THEN {OCTAVES - 1} + 2 * j
+    WHEN place < 1 THEN octave ELSE {OCTAVES} + 2 * FLOOR(place) END
+t0: CASE WHEN x = 0 THEN 0 WHEN edge THEN off * {1.0 / EDGE_TOLERANCE!r}
+    WHEN place >= 1 THEN 2 * (place - FLOOR(place)) - 1
+    WHEN octave = 1 THEN place * {2.0**OCTAVES!r} - 1
+    ELSE 4 * (place / POWER(2e0, octave - {OCTAVES})) - 3 END
+
+key: CAST(CASE WHEN refused < 0 THEN refused
+    WHEN upper THEN 2 * g + {2 * OCTAVES - 2} - own ELSE own END AS BIGINT)
+u: CASE WHEN upper THEN -t0 ELSE t0 END
+
+whole: u * {POSITIONS!r} + {_R} - {_R}
+
+t: whole / {POSITIONS!r}
+yt: y * whole
+t1_rest: (u - whole / {POSITIONS!r}) * {FINE!r} + {_R} - {_R}
+
+t2: t * t * {POSITIONS!r} + {_R} - {_R}
+t3: t * t * t * {POSITIONS!r} + {_R} - {_R}
+t4: (t * t) * (t * t) * {POSITIONS!r} + {_R} - {_R}
+cut_rz: r * cut
+cut_vz_low: CASE WHEN upper THEN 0 ELSE v * cut END
+cut_vz_high: CASE WHEN upper THEN v * cut ELSE 0 END
+cut_vzz: v * cut * cut
+rz: r * z
+vzz: v * z * z
+log_score: CASE WHEN y = 1 THEN -a ELSE -b END
+entropy: -q * a - rest * b
+"""
+
+
+#: What differs: numbers out of a column, whether it holds 32 bits, the end of a step, and the
+#: quotient of whole numbers.
+_DIALECTS = {
+    "duckdb": {
+        "number": "TRY_CAST({0} AS DOUBLE)",
+        "label": "TRY_CAST({0} AS DOUBLE)",
+        "single": "typeof({0}) = 'FLOAT'",
+        "fence": "",
+        "quotient": "({0}) // {1}",
+    },
+    "postgresql": {
+        "number": "CAST({0} AS DOUBLE PRECISION)",
+        "label": "CAST(CASE CAST({0} AS TEXT) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
+        "ELSE CAST({0} AS TEXT) END AS DOUBLE PRECISION)",
+        "single": "pg_typeof({0}) = 'real'::regtype",
+        "fence": " OFFSET 0",  # a step is computed once, not pasted into the next one
+        "quotient": "div({0}, {1})",
+    },
+}
+
+
+def tally_sql(
+    table: str | Sequence[str],
+    probs: str,
+    label: str,
+    *,
+    weights: str | None = None,
+    cluster: str | None = None,
+    grid: int | None = None,
+    dialect: str = "duckdb",
+) -> str:
+    """Return the query that tallies a table where it is; :meth:`Tally.from_table` reads its result.
+
+    A GROUP BY over micro-cells: a row for each occupied cell (of each weight) with the sums of
+    :class:`Tally`, equal to the sums of :meth:`Tally.of` to the last bit, and its part of the
+    totals, where logarithms may differ in their last bits (below 1e-9 of a total, unless it
+    cancels). All are whole numbers, so that the order of rows and the number of threads change
+    nothing.
+
+    Parameters
+    ----------
+    table : str or sequence of str
+        The name of a table, view or (DuckDB) file; ``("schema", "table")`` for a qualified one.
+    probs, label : str
+        Columns: the probability of an event, and whether it occurred (0, 1 or boolean). Names are
+        quoted as they stand, so that upper and lower case matter in PostgreSQL.
+    weights, cluster : str, optional
+        Column of weights ≥ 0, up to 1024 different ones; rows of weight 0 are left out. Or column
+        of clusters, such as images; :meth:`ClusteredTally.from_table` reads that result.
+    grid : int, optional
+        Cells of equal width: 4800 as in :meth:`Tally.of`, with ``cluster`` 120.
+    dialect : {"duckdb", "postgresql"}
+        Both round as IEEE 754 says. DuckDB is tested with every change, PostgreSQL (15) where a
+        server is at hand.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    StatisticError
+        For an empty name, another dialect, or a grid out of range.
+
+    Notes
+    -----
+    One pass over the table. Rows that cannot be tallied are counted under the keys −1 to −4, and
+    ``from_table`` refuses them by their number. Numbers of 32 bits that are the nearest to a
+    decimal of six digits are read as that decimal, as :func:`scan` does; 0.1 + 0.2 is not read as
+    0.3, as it is by :meth:`Tally.of` where all values are decimals.
+
+    Examples
+    --------
+    >>> query = tally_sql(("risk", "loans"), "pd", "default")
+    >>> "GROUP BY" in query, '"risk"."loans"' in query
+    (True, True)
+    """
+    one_of("dialect", dialect, tuple(_DIALECTS))
+    word = _DIALECTS[dialect]
+    parts = table if table and not isinstance(table, str) else [table]
+    origin = ".".join(quoted(part) for part in parts)
+    p, number = quoted(probs), word["number"].format(quoted(probs))
+    if cluster is not None:
+        if weights is not None:
+            raise StatisticError("a tally of clusters keeps no weights: leave out weights")
+        y = word["label"].format(quoted(label))
+        whole("grid", cells := CLUSTER_CELLS if grid is None else grid)
+        return _of_clusters(origin, number, y, quoted(cluster), cells)
+    size = Grid(GRID_CELLS if grid is None else grid).size
+    decimal = f"(({number} * 1e6 + {_R} - {_R}) / 1e6)"
+    first = {
+        "p": f"CASE WHEN {word['single'].format(p)} THEN CASE WHEN CAST({decimal} AS REAL) = {p}\n"
+        f"  THEN {decimal} ELSE {number} END ELSE {number} END",
+        "y": word["label"].format(quoted(label)),
+        "w": word["number"].format("1" if weights is None else quoted(weights)),
+        "g": word["number"].format(size),
+    }
+    query = f"SELECT {', '.join(f'{v} AS {k}' for k, v in first.items())}\nFROM {origin}"
+    for step in _STEPS.strip().split("\n\n"):
+        columns = step.replace("\n  ", " ").splitlines()
+        named = (column.partition(": ")[::2] for column in columns)
+        listed = ",\n".join(f"{value} AS {name}" for name, value in named)
+        query = f"SELECT *,\n{listed}\nFROM ({query}{word['fence']}) AS s"
+    grouping = "WHERE key < 0 OR w > 0\nGROUP BY 2, 3"
+    return f"SELECT {_result(word)}\nFROM ({query}{word['fence']}) AS s\n{grouping}"
+
+
+def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
+    """Return the query of a tally of clusters; invalid rows are counted in cell −1.
+
+    ``origin`` is the table, ``p``, ``y`` and ``cluster`` are SQL expressions, ``cells`` the number
+    of cells of equal width.
+    """
+    rows = f"SELECT {cluster} AS cluster, {p} AS p, {y} AS y FROM {origin}"
+    cell = f"GREATEST(CEIL((p - {EDGE_TOLERANCE!r}) * {cells}) - 1, 0)"
+    right = "p >= 0 AND p <= 1 AND (y = 0 OR y = 1) AND cluster IS NOT NULL"
+    numbered = f"SELECT *, CAST(CASE WHEN {right} THEN {cell} ELSE -1 END AS INTEGER) AS cell"
+    sums = {"n": "COUNT(*)", "p": "SUM(p)", "p2": "SUM(p * p)", "y": "SUM(y)", "yp": "SUM(y * p)"}
+    listed = ", ".join(f"{value} AS {name}" for name, value in sums.items())
+    return (
+        f"SELECT cluster, cell, {listed}\nFROM ({numbered}\nFROM ({rows}) AS r) AS s\n"
+        "GROUP BY cluster, cell"
+    )
+
+
+def quoted(name: object) -> str:
+    """Return a name as an SQL identifier in double quotes, with inner quotes doubled."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise StatisticError(f"{name!r} is not the name of a table or column")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _result(word: Mapping[str, str]) -> str:
+    """Return the SELECT list of the query, the sums of a tally.
+
+    ``word`` maps names such as "quotient" to the SQL of the dialect, with places for the operands.
+    """
+
+    def sum_of(value: str) -> str:
+        return f"SUM(CAST(CASE WHEN refused < 0 THEN 0 ELSE {value} END AS BIGINT))"
+
+    weight = "CASE WHEN refused < 0 THEN 0e0 ELSE w END"
+    shown = {"grid": "CAST(MIN(g) AS INTEGER)", "weight": weight, "key": "key", "n": "COUNT(*)"}
+    for name in CELL_SUMS[1:]:
+        column = {"t1": "whole", "events": "y", "events_t": "yt"}.get(name, name)
+        shown[name] = f"CAST({sum_of(column)} AS BIGINT)"
+    for name in TOTALS:
+        value, carry = f"({name} * {HIGH!r})", f"{2**LOW}"
+        high, low = (
+            sum_of(f"FLOOR{value}"),
+            sum_of(f"FLOOR(({value} - FLOOR{value}) * {2.0**LOW!r})"),
+        )
+        shown[name] = f"CAST({high} + {word['quotient'].format(low, carry)} AS BIGINT)"
+        shown[f"{name}_rest"] = f"CAST(MOD({low}, {carry}) AS BIGINT)"
+    return ",\n".join(f"{shown[name]} AS {name}" for name in SQL_COLUMNS)

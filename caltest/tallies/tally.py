@@ -55,6 +55,7 @@ from caltest.tallies.grid import (
     TOTALS,
     UNBOUNDED,
     AnyTally,
+    Counted,
     Grid,
     RowSample,
     carried,
@@ -65,7 +66,6 @@ from caltest.tallies.grid import (
     tally_json,
     turned_over,
 )
-from caltest.tallies.sql import Counted
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.tallies.grid import TOTALS
-from caltest.tallies.sql import SQL_COLUMNS, quoted
+from caltest.tallies.grid import SQL_COLUMNS, TOTALS
+from caltest.tallies.scans import quoted
 
 
 def hard(seed=1):
