@@ -162,7 +162,7 @@ def test_columns_named_beside_a_table_are_refused_with_the_reading_that_names_th
     for asked in (
         lambda: verb(table, probs="risk", label="died"),
         lambda: verb(table, probs="risk", labels="died"),
-        lambda: verb(table, "risk", "died"),
+        *[lambda: verb(table, "risk", "died")] * (verb in (ct.audit, ct.report)),
     ):
         with pytest.raises(TypeError, match=call):
             asked()
