@@ -36,11 +36,11 @@ from caltest.data.predictions import (
 )
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import quoted
+from caltest.read.expressions import quoted, words_of
 from caltest.read.files import chosen_of, read_table, shared_ids, table_in_memory
 from caltest.read.formats import Table, flat
 from caltest.read.tables import cells_of
-from caltest.read.values import LABELS_BESIDE, words_of
+from caltest.read.values import LABELS_BESIDE
 
 if TYPE_CHECKING:
     import polars as pl

@@ -356,10 +356,11 @@ def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> lis
         return [Reading({"label": None, "votes": shares_of(term.sql for term in columns)},
                         "they are shares of a NUMBER of votes")]  # fmt: skip
     votes = ", ".join(term.sql for term in columns)
-    return [
-        Reading({"label": None, "votes": votes}, "they count votes, or hold 1 for the class"),
-        Reading({"multilabel": True}, "a row can have several labels at once"),
-    ]
+    counts = Reading({"label": None, "votes": votes}, "they count votes, or hold 1 for the class")
+    tails = {name.partition("_")[2] for name in names}
+    if not tails <= {name.removeprefix("p_") for name in schema if name.startswith("p_")}:
+        return [counts]
+    return [counts, Reading({"multilabel": True}, "a row can have several labels at once")]
 
 
 def shares_of(columns: Iterable[str]) -> str:

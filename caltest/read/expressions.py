@@ -1,7 +1,8 @@
 """Expressions over the columns of a table: names, patterns of names, and SQL.
 
 :func:`terms_of` turns the value of an option into a list of :class:`Term`: a column name, a pattern
-such as ``p_*``, a JSON path, or any expression that ``polars.sql_expr`` takes.
+such as ``p_*``, a JSON path, or any expression that ``polars.sql_expr`` takes. :func:`words_of`
+and :func:`literal` give cells as words, and as SQL.
 """
 
 from __future__ import annotations
@@ -398,3 +399,64 @@ def in_order(columns: Sequence[str]) -> list[str]:
     if ends and all(end.isdecimal() for end in ends.values()):
         return sorted(columns, key=lambda name: int(ends[name]))
     return list(columns)
+
+
+# ------------------------------------------------------------------------------
+# Cells of columns: their kind, as words, and written in SQL.
+
+
+def kind_of(dtype: object) -> str:
+    """Return a polars type in the words of messages, such as "whole numbers"."""
+    name = str(dtype)
+    names = {
+        "Float": "fractions",
+        "Int": "whole numbers",
+        "UInt": "whole numbers",
+        "String": "text",
+    }
+    names |= {"Date": "dates", "Null": "no values", "List": "lists", "Struct": "objects"}
+    names |= {"Boolean": "true and false"}
+    return next((word for start, word in names.items() if name.startswith(start)), name)
+
+
+def words_of(cells: pl.Series) -> pl.Series | None:
+    """Return text, whole numbers or booleans as a column of words; None for other columns."""
+    import polars as pl
+
+    kind = cells.dtype
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        return cells.cast(pl.String).str.strip_chars()
+    if kind == pl.Boolean or kind.is_integer():
+        return cells.cast(pl.String)
+    if kind.is_float() and bool(((cells % 1 == 0) | cells.is_null() | cells.is_nan()).all()):
+        return cells.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String)
+    return None
+
+
+#: Numbers with decimal commas, and percent signs or none.
+WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
+
+
+def has_commas(words: pl.Series) -> bool:
+    """Return whether all words are numbers, of which some have decimal commas."""
+    known = words.drop_nulls()
+    return bool(known.str.contains(WITH_COMMAS).all() and known.str.contains(",").any())
+
+
+def of_commas(sql: str, words: pl.Series) -> str:
+    """Return the expression ``sql`` of numbers with decimal commas, converted to numbers.
+
+    Percents with signs in the ``words`` become fractions.
+    """
+    signed = bool(words.str.contains("%", literal=True).any())
+    plain = f"TRIM(REPLACE({sql}, '%', ''))" if signed else sql
+    return f"TRY_CAST(REPLACE({plain}, ',', '.') AS DOUBLE){' / 100' * signed}"
+
+
+def literal(value: object, cells: pl.Series) -> str:
+    """Return a value of a column as an SQL literal."""
+    import polars as pl
+
+    if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"

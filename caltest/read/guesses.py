@@ -19,9 +19,20 @@ from caltest.data.ends import is_time, says_censored
 from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
-from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
+from caltest.read.expressions import (
+    FAMILY,
+    Term,
+    ends_of,
+    has_commas,
+    in_order,
+    key,
+    literal,
+    of_commas,
+    quoted,
+    terms_of,
+    words_of,
+)
 from caltest.read.tables import column_of_cells
-from caltest.read.values import has_commas, literal, of_commas, words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -139,7 +150,7 @@ class Head:
                 for n in self.numbers
                 if n not in listed and n not in self.two and FAMILY.fullmatch(n)
             ]
-            if len(others) == 1 and self.within(others[0], 0.0, 1.0):
+            if len(others) == 1 and self.is_within(others[0], 0.0, 1.0):
                 listed += others
             return [self.scaled([n]) for n in listed]
         numbers = [n for n in self.numbers if n not in self.times]
@@ -160,14 +171,14 @@ class Head:
         if logs := self.log_probabilities(numbers):
             return logs
         others = [n for n in numbers if n not in self.two]
-        found = [n for n in others if self.within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
+        found = [n for n in others if self.is_within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
         if not found:
-            found = [n for n in others if self.within(n, 1.0, 100.0) or self.percents(n)]
+            found = [n for n in others if self.is_within(n, 1.0, 100.0) or self.percents(n)]
             found += [n for n in others if self.tenths(n)]
             # Amounts and temperatures are below 100 as well
             called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
             found = called or found
-        if not found and (shares := self.members(others) or self.thousandths(others)):
+        if not found and (shares := self.of_members(others) or self.thousandths(others)):
             return shares
         logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
         of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
@@ -183,7 +194,7 @@ class Head:
                 found.append({"probs": f"{quoted(name)} / 1000"})
         return found
 
-    def members(self, numbers: Sequence[str]) -> list[Options]:
+    def of_members(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for counts out of another column of counts, whose names share a word."""
         whole = [n for n, v in self.numbers.items() if n not in self.two and (v % 1 == 0).all()]
         found = []
@@ -296,7 +307,7 @@ class Head:
         cells = self.frame[name]
         return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
 
-    def within(self, name: str, least: float, most: float) -> bool:
+    def is_within(self, name: str, least: float, most: float) -> bool:
         """Return whether a column holds fractions ≥ 0 with their maximum in (least, most]."""
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
@@ -325,7 +336,7 @@ class Head:
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
         """Return disjoint groups of columns of fractions whose rows sum to 1."""
         found: list[list[str]] = []
-        fractions = tuple(n for n in numbers if self.within(n, 0.0, 1.0))
+        fractions = tuple(n for n in numbers if self.is_within(n, 0.0, 1.0))
         for members in (*self.stems(numbers), *[fractions] * (len(fractions) > 1)):
             apart = not any({*family} & {*members} for family in found)
             if apart and self.sum_to_one(members):

@@ -20,10 +20,9 @@ from caltest.data.facts import RIGHT
 from caltest.data.questions import LIKELIER
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import Wanted
-from caltest.read.expressions import key, quoted, split, terms_of
+from caltest.read.expressions import key, literal, quoted, split, terms_of, words_of
 from caltest.read.files import Expressions, naming, read_table, table_of
 from caltest.read.formats import Table
-from caltest.read.values import literal, words_of
 
 #: Models in the rows of one file, at most.
 MOST_MODELS = 50

@@ -37,18 +37,18 @@ from caltest.data.spare_columns import (
 )
 from caltest.errors import Reading, spelt
 from caltest.read.contract import LABELS, Chosen, Wanted
-from caltest.read.expressions import compared, compared_columns, key, quoted, says_percent
-from caltest.read.formats import Table, retyped
-from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
-from caltest.read.values import (
-    FEWEST_MARKS,
-    NINES,
-    UNKNOWN_WORDS,
-    Complete,
-    EvaluatedCells,
+from caltest.read.expressions import (
+    compared,
+    compared_columns,
+    key,
     literal,
+    quoted,
+    says_percent,
     words_of,
 )
+from caltest.read.formats import Table, retyped
+from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
+from caltest.read.values import FEWEST_MARKS, NINES, UNKNOWN_WORDS, Complete, EvaluatedCells
 
 if TYPE_CHECKING:
     import polars as pl

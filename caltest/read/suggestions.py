@@ -18,7 +18,7 @@ from caltest.data.ends import is_time, like_time, likely_ends, named_horizon, sa
 from caltest.data.questions import Rows, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
-from caltest.read.expressions import ends_of, in_order, key, quoted
+from caltest.read.expressions import ends_of, in_order, key, literal, quoted, words_of
 from caltest.read.formats import Table
 from caltest.read.guesses import (
     CODES,
@@ -35,7 +35,7 @@ from caltest.read.guesses import (
 )
 from caltest.read.questioning import label_words
 from caltest.read.tables import column_of_cells, columns_of
-from caltest.read.values import EvaluatedCells, literal, words_of
+from caltest.read.values import EvaluatedCells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -207,7 +207,7 @@ class _Readings(Head):
 
         If there is none, or too many, one reading has placeholders such as COLUMN.
         """
-        if grades := self.grades():
+        if grades := self.of_grades():
             return grades
         if labels := self.several_labels():
             return labels
@@ -266,7 +266,7 @@ class _Readings(Head):
         if not numbers or [*probs] != [*labels] or self.sum_to_one([*probs.values()]):
             return []
         events = all(n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
-        inside = all(self.within(n, 0.0, 1.0) for n in probs.values())
+        inside = all(self.is_within(n, 0.0, 1.0) for n in probs.values())
         return [Reading({"multilabel": True}, verb="audit")] if events and inside else []
 
     def shares(self) -> list[Reading]:
@@ -302,7 +302,7 @@ class _Readings(Head):
                         ((outcome, "label"), (p, "probs"))]  # fmt: skip
                 if options and not used[0] & used[1] and not self.is_argmax(options):
                     gaps = self.without_gaps(options)
-                    for classes, order in self.classes(options):
+                    for classes, order in self.class_orders(options):
                         said = " and ".join(filter(None, (when, order)))
                         yield options | gaps | classes, said
 
@@ -319,7 +319,7 @@ class _Readings(Head):
         words = words_of(self.frame[label[0].column])
         return None if words is None else ([key(end) for end in ends_of(names)], words)
 
-    def classes(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
+    def class_orders(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
         """Return (options, condition) for each likely order of classes that names do not tell.
 
         ``options`` name the columns of probabilities. If no order is likely, the placeholder
@@ -533,7 +533,7 @@ class _Readings(Head):
 
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
-    def grades(self) -> list[Reading]:
+    def of_grades(self) -> list[Reading]:
         """Return readings of a small table as counts of grades, which another command tests."""
         if self.given:
             return []

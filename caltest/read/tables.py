@@ -17,9 +17,9 @@ from caltest._base.written import several
 from caltest.data.questions import Column
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import bound, quoted, with_column, written_number
+from caltest.read.expressions import bound, kind_of, quoted, with_column, written_number
 from caltest.read.formats import Table, retyped, unreadable
-from caltest.read.values import LISTED_VALUES, EvaluatedCells, kind_of
+from caltest.read.values import LISTED_VALUES, EvaluatedCells
 
 if TYPE_CHECKING:
     import polars as pl

@@ -27,7 +27,16 @@ from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of
-from caltest.read.expressions import cut, ends_of, key
+from caltest.read.expressions import (
+    cut,
+    ends_of,
+    has_commas,
+    key,
+    kind_of,
+    literal,
+    of_commas,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -778,6 +787,7 @@ class EvaluatedCells:
         names = tuple(map(str, self.wanted.classes or self.chosen.classes or ()))
         columns = self._votes_in_order(names, probs)
         counts = np.column_stack([self.numbers(c) for c in columns])
+        self._refuse_several_labels(probs, counts)
         options: dict[str, Any] = {
             "from_logits": self.wanted.from_logits, "renormalise": self.wanted.renormalise,
         }  # fmt: skip
@@ -802,6 +812,22 @@ class EvaluatedCells:
         named = len(names) == data.n_classes and names != tuple(map(str, range(len(names))))
         classes = names if named else None
         return replace(data, classes=classes, places=item, notes=(*data.notes, *notes, *note))
+
+    def _refuse_several_labels(self, probs: AnyArray, counts: FloatArray) -> None:
+        """Refuse votes that are 0 or 1 beside probabilities, (n, K), whose rows do not sum to 1."""
+        if probs.ndim == 1 or self.wanted.from_logits or self.wanted.renormalise:
+            return
+        flags = bool(((counts == 0) | (counts == 1)).all())
+        if flags and (np.abs(probs.sum(axis=1) - 1.0) > NOT_ONE).mean() > 0.5:
+            named = all(term.name.startswith("p_") for term in self.chosen.terms["probs"])
+            label = ", ".join(self.sql(column) for column in self.of("votes"))
+            several = {"votes": None, "label": label, "multilabel": True}
+            probabilities, votes = self.chosen.name("probs"), self.chosen.name("votes")
+            raise InvalidPredictionsError(
+                f"{probabilities} do not sum to 1, and {votes} hold 0 and 1, as where a row may "
+                "have several labels",
+                [Reading(several)] if named else (),
+            )
 
     def _votes_in_order(self, names: Sequence[str], probs: AnyArray) -> list[str]:
         """Return the columns of votes in the order of the classes, matched by the names' ends."""
@@ -925,49 +951,6 @@ def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> boo
     return apart > max(numbers) - min(numbers) or number < 0.0 <= min(numbers)
 
 
-def words_of(cells: pl.Series) -> pl.Series | None:
-    """Return text, whole numbers or booleans as a column of words; None for other columns."""
-    import polars as pl
-
-    kind = cells.dtype
-    if kind in (pl.String, pl.Categorical, pl.Enum):
-        return cells.cast(pl.String).str.strip_chars()
-    if kind == pl.Boolean or kind.is_integer():
-        return cells.cast(pl.String)
-    if kind.is_float() and bool(((cells % 1 == 0) | cells.is_null() | cells.is_nan()).all()):
-        return cells.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String)
-    return None
-
-
-#: Numbers with decimal commas, and percent signs or none.
-WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
-
-
-def has_commas(words: pl.Series) -> bool:
-    """Return whether all words are numbers, of which some have decimal commas."""
-    known = words.drop_nulls()
-    return bool(known.str.contains(WITH_COMMAS).all() and known.str.contains(",").any())
-
-
-def of_commas(sql: str, words: pl.Series) -> str:
-    """Return the expression ``sql`` of numbers with decimal commas, converted to numbers.
-
-    Percents with signs in the ``words`` become fractions.
-    """
-    signed = bool(words.str.contains("%", literal=True).any())
-    plain = f"TRIM(REPLACE({sql}, '%', ''))" if signed else sql
-    return f"TRY_CAST(REPLACE({plain}, ',', '.') AS DOUBLE){' / 100' * signed}"
-
-
-def literal(value: object, cells: pl.Series) -> str:
-    """Return a value of a column as an SQL literal."""
-    import polars as pl
-
-    if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        return str(value)
-    return "'" + str(value).replace("'", "''") + "'"
-
-
 def _ends_in(name: str, end: str) -> bool:
     """Return whether a column name is ``end`` or ends in it as a word of its own: votes_A, n2."""
     if not name.endswith(end):
@@ -1001,20 +984,6 @@ def _feature(cells: pl.Series) -> AnyArray:
             if dates.null_count() == texts.null_count() < texts.len():
                 return np.asarray(cells.replace_strict(texts, dates).to_numpy())
     return np.asarray(cells.to_numpy())
-
-
-def kind_of(dtype: object) -> str:
-    """Return a polars type in the words of messages, such as "whole numbers"."""
-    name = str(dtype)
-    names = {
-        "Float": "fractions",
-        "Int": "whole numbers",
-        "UInt": "whole numbers",
-        "String": "text",
-    }
-    names |= {"Date": "dates", "Null": "no values", "List": "lists", "Struct": "objects"}
-    names |= {"Boolean": "true and false"}
-    return next((word for start, word in names.items() if name.startswith(start)), name)
 
 
 def _range(cells: pl.Series) -> str:

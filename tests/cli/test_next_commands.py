@@ -242,3 +242,57 @@ def test_words_of_the_outcome_keep_the_other_options(tmp_path, rng, run):
         assert printed[: len(words)] == [*words]
         code, _, err = run(*printed)
         assert code == 0, err
+
+
+def of_three(path, rng, kind, n=400):
+    """Calibrated probabilities of a, b, c, with votes, or several labels a row."""
+    P = rng.dirichlet(np.ones(3), n) if kind == "votes" else rng.uniform(0.05, 0.95, (n, 3))
+    P = P.round(4)
+    if kind == "votes":
+        P[:, 2] = (1.0 - P[:, 0] - P[:, 1]).round(4).clip(0.0)
+        outcomes = rng.multinomial(5, P / P.sum(axis=1, keepdims=True))
+    else:
+        outcomes = (rng.random((n, 3)) < P) * 1
+    names = [*"abc"]
+    columns = {f"p_{name}": P[:, j] for j, name in enumerate(names)}
+    return write(path, **columns, **{f"y_{name}": outcomes[:, j] for j, name in enumerate(names)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "flag"),
+    [
+        ("votes", "they count votes", "--votes"),
+        ("labels", "a row can have several labels at once", "--multilabel"),
+    ],
+)
+def test_several_outcome_columns_are_votes_or_several_labels(
+    tmp_path, rng, run, kind, condition, flag
+):
+    file = of_three(tmp_path / "three.csv", rng, kind)
+    code, _, err = run("audit", file, "--label", "y_a,y_b,y_c")
+    right = [words for line, words in commands_of(err) if condition in line]
+    other = [words for line, words in commands_of(err) if condition not in line]
+    assert (code, len(right), len(other)) == (2, 1, 1)
+    assert flag in right[0]
+    code, out, err = run(*right[0])
+    assert code == 0, err
+    assert "Verdict: CALIBRATED" in out
+    code, _, err = run(*other[0])  # the condition is false: no verdict
+    assert code == 2
+    if kind == "labels":
+        ((line, words),) = commands_of(err)
+        assert line.startswith("run: ")
+        assert words == [*right[0][:3], "y_a, y_b, y_c", "--multilabel"]
+        assert run(*words)[0] == 0
+
+
+def test_counts_of_votes_beside_one_probability_are_no_several_labels(tmp_path, rng, run):
+    p, size = rng.beta(2.0, 2.0, 400).round(4), rng.integers(2, 9, 400)
+    yes = rng.binomial(size, p)
+    file = write(tmp_path / "two.csv", p=p, n_no=size - yes, n_yes=yes)
+    code, _, err = run("audit", file, "--label", "n_no,n_yes")
+    ((_, words),) = commands_of(err)
+    assert (code, "--multilabel" in words) == (2, False)
+    code, out, err = run(*words)
+    assert code == 0, err
+    assert "Verdict: CALIBRATED" in out
