@@ -97,18 +97,9 @@ def examples_anew(text: str) -> str:
 
 def printed(words: list[str], width: int) -> str:
     """Return what a command prints on a terminal of this width, without colours."""
-    from rich.console import Console
-
     from caltest import cli
 
-    def show(result: Any) -> None:
-        if isinstance(result, str) or not hasattr(result, "__rich_console__"):
-            return print(result)
-        drawn = io.StringIO()
-        Console(file=drawn, width=width, color_system=None, highlight=False).print(result)
-        return print(*(line.rstrip() for line in drawn.getvalue().splitlines()), sep="\n")
-
-    before, cli._print = cli._print, show
+    os.environ["COLUMNS"] = str(width)
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -116,8 +107,8 @@ def printed(words: list[str], width: int) -> str:
     except SystemExit:
         pass
     finally:
-        cli._print = before
-    return out.getvalue().strip()
+        del os.environ["COLUMNS"]
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip()
 
 
 def sessions_anew(text: str) -> str:

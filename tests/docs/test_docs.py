@@ -2,7 +2,6 @@
 
 import doctest
 import inspect
-import io
 import itertools
 import re
 import runpy
@@ -65,22 +64,13 @@ def folder(tmp_path_factory):
     return where
 
 
-def _as_in_a_terminal(result):
-    from rich.console import Console
-
-    if isinstance(result, str) or not hasattr(result, "__rich_console__"):
-        return print(result)
-    console = Console(file=io.StringIO(), width=104, color_system=None, highlight=False)
-    console.print(result)
-    return print(*(line.rstrip() for line in console.file.getvalue().splitlines()), sep="\n")
-
-
 @pytest.mark.parametrize(("command", "shown"), SESSIONS, ids=[line for line, _ in SESSIONS])
 def test_sessions_of_the_first_steps(command, shown, folder, monkeypatch, run):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(cli, "_print", _as_in_a_terminal)
+    monkeypatch.setenv("COLUMNS", "104")  # as in a terminal
     code, out, _ = run(*shlex.split(command.split(">")[0])[1:])
-    assert (f"{code}" if "echo $?" in command else out.strip()) == shown.strip()
+    printed = "\n".join(line.rstrip() for line in out.splitlines()).strip()
+    assert (f"{code}" if "echo $?" in command else printed) == shown.strip()
 
 
 def test_the_audit_shown_is_what_the_audit_prints_first(run):
