@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from caltest._base.arrays import Ended
+from caltest._base.written import several
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
 from caltest.results import rendering, verdicts
@@ -933,10 +934,10 @@ class FollowupSummary(Record):
         horizon = f"{self.horizon:g}"
         if self.shortest is not None:
             horizon = f"the horizon of each row ({self.shortest:g} to {horizon})"
-        strata = f"{self.strata} groups {by}" if self.strata > 1 else "all together"
+        strata = f"{self.strata} strata {by}" if self.strata > 1 else "one stratum"
         return (
-            f"by {horizon}: {self.events} had the event, {self.competing} a competing one, "
-            f"{self.free} neither, {self.unknown} were censored before, for whom others of their "
-            f"group stand ({strata}; largest weight {self.heaviest:.1f}, effective n "
-            f"{self.effective_n:.0f})"
+            f"by {horizon}: {several(self.events, 'event')}, "
+            f"{several(self.competing, 'competing event')}, {self.free} event-free, {self.unknown} "
+            "censored earlier (inverse-probability-of-censoring weights within "
+            f"{strata}: largest weight {self.heaviest:.1f}, effective n {self.effective_n:.0f})"
         )
