@@ -50,6 +50,7 @@ OF_TABLES = {
     "marks of missing values": "missing_marks",
     "percents by name": "percents_by_name",
     "unknown outcomes": "unknown_outcomes",
+    "outcomes that no row has": "constant_outcome",
     "horizon in another unit": "horizon",
 }
 LIMIT = 0.001
@@ -207,6 +208,27 @@ def folds(rng):
     return labelled(p, events(p, rng), rng, split=where, fold=fold)
 
 
+def items(rng, n=None, base=None, shared=0.0):
+    """Items with one prediction and 2 to 8 answers each, a share of which are those of the item."""
+    m = int(rng.integers(2, 9))
+    count = max(50, size(rng, 100, 5000) // m) if n is None else max(n, 50)
+    base = rng.uniform(-1.0, 1.0) if base is None else base
+    p = np.repeat(expit(rng.normal(base, 1.5, count)), m)
+    item = np.repeat(np.arange(count), m)
+    own, common = rng.random(count * m), np.repeat(rng.random(count), m)
+    y = (np.where(rng.random(count * m) < shared, common, own) < p).astype(int)
+    return labelled(p, y, rng, item=item)
+
+
+def rare_items(rng):
+    return items(rng, base=-4.0)
+
+
+def shared_items(rng, n):
+    """Items, of whose answers 7 in 10 are that of the item."""
+    return items(rng, n, shared=0.7)
+
+
 def families(rng):
     k = int(rng.integers(3, 8))
     probs = rng.dirichlet(np.full(k, np.exp(rng.uniform(-1.5, 1))), size(rng))
@@ -338,6 +360,15 @@ def called_percent(rng, scale=1.0):
     return cells, {"probs": "risk_pct", "label": "y"}
 
 
+def in_words(rng, label="state = 'dead'", reach=1.0):
+    """A rare event among three states in words, so rare in small tables that no row has it."""
+    n = size(rng, 60, 5000)
+    p = reach * expit(rng.normal(rng.uniform(-7.0, -3.0), 1.0, n))
+    dead = rng.random(n) < p
+    state = np.where(dead, "dead", rng.choice(["alive", "moved"], n))
+    return {"p": p, "state": state}, {"label": label}
+
+
 def asked_of_table(cells, options):
     """Return which questions of tables are raised."""
     import polars as pl
@@ -351,6 +382,7 @@ def asked_of_table(cells, options):
         rows = Rows(p, whole.complete().cells.predictions().labels)
         asked = [questioning.missing_marks(table, chosen, wanted, "label")]
         asked.append(questioning.unknown_outcomes(table, chosen, wanted, rows))
+        asked.append(questioning.constant_outcome(table, chosen, wanted, rows, "label"))
     else:
         event = cells["status"] == 1
         seen = ct.Followup(cells["months"], event, horizon=wanted.horizon)
@@ -563,6 +595,8 @@ CALIBRATED = {
     "panels": Kind(panels, depends=True),
     "panels, rare events": Kind(rare_panels, depends=True),
     "folds and parts without train": Kind(folds),
+    "items × 2 to 8 answers": Kind(items),
+    "items × 2 to 8 answers, rare events": Kind(rare_items),
     "3 to 7 classes, predicted class": Kind(families),
     "follow-up": Kind(followed),
     "follow-up, censoring depends on p": Kind(followed_on_p),
@@ -583,6 +617,7 @@ MISREAD = {
     "leads pooled whose errors cancel, n / 4 days": (leads_apart, "several forecasts"),
     "percents below 1, 40 n rows": (of_percents, "percent below one"),
     "days of five stations (doubt)": (days_of_stations, "dependent rows"),
+    "answers of n items, 7 in 10 shared (doubt)": (shared_items, "dependent rows"),
 }
 TABLES = {
     "rain of at least 0.2 mm": Kind(rain),
@@ -594,6 +629,7 @@ TABLES = {
     "status 0 and 1, horizon of a month": Kind(soon),
     "fractions in a column risk_pct": Kind(called_percent),
     "the highest of three grades": Kind(one_of_three),
+    "a rare event among three states in words": Kind(in_words),
 }
 MISREAD_TABLES = {
     "rain, −99.9 where none was measured": Kind(rain, more=(-99.9,)),
@@ -604,6 +640,8 @@ MISREAD_TABLES = {
     "horizon of 2 years beside months": Kind(in_years),
     "the highest of three grades, 15 % unknown": Kind(one_of_three, more=(0.15,)),
     "percents below 1 in a column risk_pct": Kind(called_percent, more=(100.0,)),
+    "a state that no row has, another word": Kind(in_words, more=("state = 'deceased'",)),
+    "a state that no row has, in capitals": Kind(in_words, more=("state = 'DEAD'",)),
 }
 MODELS = {
     "two columns of one table, one label": Kind(in_columns),
@@ -733,7 +771,8 @@ Data sets have 30 to 10 000 rows (follow-up from 60) and nine further columns: w
 booleans, decimals, fractions, 300 postcodes, a number of the row. Persons and stations share their
 outcomes: the doubt of dependent rows is right there, and false elsewhere."""
 TABLE = """Number of tables about whose columns or names a question is raised, of 60 to 5000 rows
-(percentages from 30); the last column is a doubt. A column of further codes is always asked about:
+(percentages from 30); the last column is a doubt. A rare event in words occurs in no row of some
+small tables, which is no reason to ask. A column of further codes is always asked about:
 a code may be a competing event or a way to be censored, which no data tell. So is a percentage by
 name, unless its labels are 1000 times as likely for fractions: a small table of few events leaves
 both open, and is no false alarm."""

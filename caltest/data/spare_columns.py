@@ -498,10 +498,11 @@ def dependent_rows(rows: Rows) -> Question | None:
 
     At least half of the rows share their value with 1 to 200 others, and the column has at least
     max(10, n / 200) values. The sum of products of residuals over pairs with one value has to
-    exceed 4 standard errors of independent rows, and 2 standard errors over values. Columns that
-    are functions of the predictions, such as the predicted class, are left out. If each value has
-    one prediction, as items that were asked several times have, errors along the predictions are
-    removed first: they would make residuals of one value agree as well.
+    exceed 4 standard errors of independent rows, of equal variance and of variances p (1 − p), and
+    2 standard errors over values. Columns that are functions of the predictions, such as the
+    predicted class, are left out. If each value has one prediction, as items that were asked
+    several times have, errors along the predictions are removed first: they would make residuals of
+    one value agree as well.
     """
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
@@ -518,7 +519,7 @@ def dependent_rows(rows: Rows) -> Question | None:
         left: FloatArray | None = residuals
         if _follows(rows.probs, column):
             left = _without_trend(rows.risks, residuals, column)
-        if left is not None and _are_alike(left, column.coded[0]):
+        if left is not None and _are_alike(left, column.coded[0], _variances(rows)):
             text = spelt(
                 f"outcomes of rows with the same {column.name} are correlated, but the p-values "
                 f"assume independent rows: pass clusters={column.name!r} "
@@ -529,15 +530,31 @@ def dependent_rows(rows: Rows) -> Question | None:
     return None
 
 
-def _are_alike(residuals: FloatArray, groups: IntArray) -> bool:
+def _variances(rows: Rows) -> FloatArray:
+    """Return the variances (n,) of :func:`residuals_of` if the predictions are calibrated."""
+    p = rows.risks
+    q = rows.probs.max(axis=1) if p is None else p
+    return np.asarray(q * (1.0 - q))
+
+
+def _are_alike(residuals: FloatArray, groups: IntArray, variances: FloatArray) -> bool:
     """Return whether residuals of one group agree more than independent ones would.
 
-    ``residuals`` and ``groups`` have shape (n,); products over pairs within groups are summed.
+    Products over pairs within groups are summed. Rare events have few groups in which they are
+    likely, whose products vary more than those of rows of equal variance.
+
+    Parameters
+    ----------
+    residuals, groups, variances : ndarray of shape (n,)
+        Residuals, the number of the group of each, and its variance but for a factor.
     """
     r = residuals - residuals.mean()
     size, sums = np.bincount(groups).astype(np.float64), np.bincount(groups, r)
     cross = sums**2 - np.bincount(groups, r * r)
     of_chance = float(np.sqrt(2.0 * np.sum(size * (size - 1.0)))) * float(np.var(r))
+    v = variances * min(1.0, float(r @ r) / max(float(variances.sum()), 1e-300))
+    pairs = np.bincount(groups, v) ** 2 - np.bincount(groups, v * v)
+    of_chance = max(of_chance, float(np.sqrt(2.0 * np.sum(pairs))))
     of_groups = float(np.sqrt(cross @ cross))
     if of_chance <= 0.0 or of_groups <= 0.0:
         return False

@@ -397,6 +397,18 @@ def test_outcomes_of_one_value_that_are_alike_are_doubted():
     assert spare_columns.dependent_rows(rows_of(p, free, patient=patient)) is None
 
 
+@pytest.mark.slow
+def test_few_items_of_rare_events_are_seldom_doubted():
+    """Of 4000 sets of 50 items with two independent answers each; one variance for all: 13."""
+    rng, item, doubted = np.random.default_rng(50), np.repeat(np.arange(50), 2), 0
+    for _ in range(4000):
+        p = 1.0 / (1.0 + np.exp(-rng.normal(-4.5, 2.0, 50)))[item]
+        y = (rng.random(100) < p).astype(int)
+        rows = Rows(p, y, unused=(Column("item", item),))
+        doubted += spare_columns.dependent_rows(rows) is not None
+    assert doubted <= 4  # 1 in 1000
+
+
 def test_a_column_that_follows_from_the_predictions_is_no_cluster():
     rng = np.random.default_rng(6)
     probs = rng.dirichlet(np.full(40, 0.2), 2000)
