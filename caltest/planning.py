@@ -503,9 +503,9 @@ class Task:
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
     def _succeeds(self, rng: Rng, n: int) -> bool:
-        """Draw n rows and return whether the verb shows the effect.
+        """Draw a data set of n rows, run the verb on it, and return whether it shows the effect.
 
-        False if n is too small for it.
+        False if n is too small for the verb.
         """
         try:
             if self.purpose == "comparison":

@@ -319,7 +319,7 @@ def _kept_rows(
 
 
 def _repaired(probs: FloatArray, eps: float) -> FloatArray:
-    """Return rows renormalised to sum 1, where half precision explains the difference.
+    """Return rows (n, K) renormalised to sum 1, where half precision explains the difference.
 
     ``eps`` is the largest difference that is repaired.
     """

@@ -305,7 +305,7 @@ def opened(values: object, name: str) -> object:
 
 
 def as_ndarray(values: object, name: str) -> AnyArray:
-    """Return values as a NumPy array.
+    """Return values as a NumPy array, of any shape and type.
 
     InvalidPredictionsError for masked entries and values that are no array; ``name`` is the
     argument in messages.

@@ -188,7 +188,7 @@ def _answer(words: list[str]) -> None:
 
 
 def _complain(words: str) -> None:
-    """Print an error to the width of the terminal, if it is known."""
+    """Print an error message, wrapped to the width of the terminal if that is known."""
     from caltest.cli.layout import laid_out, line_width
 
     width = line_width()

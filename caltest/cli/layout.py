@@ -74,7 +74,7 @@ def print_result(result: object) -> None:
 
 
 def _laid_text(result: Result, width: int) -> str:
-    """Return the text of a result, its tables as wide as the terminal."""
+    """Return the text of a result, its tables as wide as the terminal: ``width`` characters."""
     token = LINE_WIDTH.set(width)
     try:
         if not isinstance(result, AuditReport):

@@ -297,7 +297,10 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[..., Any]:
-    """Return an option whose value is one of some words; the first is the default."""
+    """Return an option whose value is one of some words; the first is the default.
+
+    ``help`` is the text of the option in ``--help``.
+    """
     return option(name, type=click.Choice(words), default=words[0], help=help, **more)
 
 
@@ -327,7 +330,11 @@ TARGET = click.Path(path_type=Path, dir_okay=False)
 
 
 def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
-    """Return an option without a value, in the group of input options."""
+    """Return an option without a value, in the group of input options.
+
+    ``name`` and ``more`` are its spellings, such as "--quiet" and "-q"; ``help`` is its text in
+    ``--help``.
+    """
     return option(name, *more, is_flag=True, help=help, **{"group": "Input"} | extra)
 
 

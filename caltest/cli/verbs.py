@@ -610,7 +610,10 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the new model and the one in use, which are columns of one file."""
+    """Return the new model and the one in use, columns of ``file``, as {name: predictions}.
+
+    ``options`` are those of the command by name.
+    """
     text = options["probs"] or _other(file, options)[0].options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
     if len(names) == 2 and options["probs"]:

@@ -18,7 +18,10 @@ Distance = Callable[[FloatArray, FloatArray], float]
 
 
 def total_variation(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Return ½ ``Σ |r − g|`` along the last axis, in [0, 1]."""
+    """Return ½ ``Σ |r − g|`` along the last axis, in [0, 1].
+
+    ``r`` and ``g`` are distributions, shape (…, K).
+    """
     return 0.5 * np.abs(r - g).sum(axis=-1)
 
 

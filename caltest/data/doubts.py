@@ -201,7 +201,8 @@ def _of_followup(
 def same_outcomes(first: IntArray, second: IntArray) -> bool:
     """Return whether two samples have the same labels in the same order, and not by chance.
 
-    Labels drawn at the frequencies of the first, (n,), would agree in at most 1 of 1000 samples.
+    ``first`` and ``second`` are labels (n,). Labels drawn at the frequencies of the first would
+    agree in at most 1 of 1000 samples.
     """
     if not np.array_equal(first, second):
         return False

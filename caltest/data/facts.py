@@ -121,7 +121,7 @@ def as_times(values: object, n: int) -> FloatArray:
 
 
 def as_dates(seconds: ArrayLike) -> AnyArray:
-    """Return seconds since 1970 as ``datetime64[us]``.
+    """Return seconds since 1970 as ``datetime64[us]``, same shape.
 
     The inverse of :func:`as_times` for dates.
     """
@@ -265,6 +265,7 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
     """Return two named columns of clusters; None if there is one column only.
 
     Columns that are uninformative, such as one cluster for all rows, are left out with a note.
+    ``n`` is the number of rows.
     """
     names = names_of(values)
     if names is None:

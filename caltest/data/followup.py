@@ -425,7 +425,10 @@ class Followup(Written):
         )  # fmt: skip
 
     def warn(self, p: FloatArray) -> None:
-        """Warn where follow-up is too short for tests of these predictions to hold their level."""
+        """Warn where follow-up is too short for tests of these predictions to hold their level.
+
+        ``p`` (n,) are the predicted risks.
+        """
         short = self.summary(p)
         wrong = "tests may reject calibrated models too often, in up to 13 % at 5 %"
         doubts = {

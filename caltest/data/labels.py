@@ -88,7 +88,8 @@ def bare_ends(names: Sequence[object]) -> list[object]:
 def matches(names: Sequence[object], words: Iterable[object]) -> dict[str, str]:
     """Return, for each of the ``words``, the name it stands for; {} if a word is none of the names.
 
-    Case and blanks are ignored where names stay distinct without them.
+    Case and blanks are ignored where names stay distinct without them. For names "Yes" and "No" and
+    the word "yes" it is {"yes": "Yes"}.
     """
     columns, labels = list(map(str, names)), sorted({*map(str, words)})
     if {*labels} <= {*columns}:

@@ -344,7 +344,10 @@ def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
 
 
 def _without_rounding(values: FloatArray) -> FloatArray | None:
-    """Return the decimals behind values such as 1 − 0.7; None if some value is no short decimal."""
+    """Return the decimals behind values such as 1 − 0.7, same shape.
+
+    None if some value is no short decimal.
+    """
     decimals = np.rint(values * DECIMALS_KEPT) / DECIMALS_KEPT
     far = np.abs(decimals - values) > np.minimum(DECIMALS_ROUNDING, 1e-11 * values)
     return None if far.any() else decimals

@@ -566,7 +566,7 @@ class Predictions(NamedClasses):
         return None if count == self.n else count
 
     def subgroups(self) -> dict[str, IntArray]:
-        """Return the rows of every subgroup, by its name; {} without ``by``."""
+        """Return the indices of the rows of every subgroup, by its name; {} without ``by``."""
         columns = () if self.by is None else self.by.reshape(self.n, -1).T
         groups = ((name, column) for column in columns for name in np.unique(column))
         return {str(name): np.flatnonzero(column == name) for name, column in groups if str(name)}

@@ -203,7 +203,7 @@ class UtilityTable:
 
     @classmethod
     def of(cls, utility: UtilityLike, probs: FloatArray) -> UtilityTable:
-        """Evaluate a utility on probabilities (n, K).
+        """Return the table of a utility for predicted probabilities (n, K): a value for each label.
 
         StatisticError if the result is not a finite table of shape (n, K).
         """

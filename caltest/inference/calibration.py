@@ -176,7 +176,8 @@ def calibration_result(
 ) -> CalibrationTestResult:  # fmt: skip
     """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``.
 
-    For cross-validated rows whose models memorise groups it is a test within folds.
+    ``run`` has n_resamples, rng and workers. For cross-validated rows whose models memorise groups
+    it is a test within folds.
     """
     if lens is None and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         lens = lens_for(statistic, lens, data)

@@ -602,7 +602,7 @@ def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
 
 
 def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
-    """Return a / b elementwise, 0 where ``where`` is false."""
+    """Return a / b elementwise, 0 where ``where`` is false; all three have one shape."""
     return np.divide(a, b, out=np.zeros(a.shape), where=where)
 
 

@@ -332,9 +332,9 @@ class CellNoise:
     def counted(self, k: float, most: float | FloatArray) -> FloatArray:
         """Return draws of the sums S, rounded to counts, if true errors are k times the observed.
 
-        Where a calibrated model varies by less than one label, continuous noise would be a fraction
-        of a label and no draw would reach labels that are all equal but unexpected. ``most`` bounds
-        the error of a cell.
+        The shape is (draws, L, d). Where a calibrated model varies by less than one label,
+        continuous noise would be a fraction of a label and no draw would reach labels that are all
+        equal but unexpected. ``most`` bounds the error of a cell.
         """
         sums = k * self.sums + self.noise(k, most)
         sure = self.null_variance < self.grain**2

@@ -594,9 +594,10 @@ def _on_grid(
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the convolution of two laws on a common grid, probabilities ``a`` and ``b`` from 0 on.
+    """Return the law of the sum of two independent variables with values 0, 1, … on a common grid.
 
-    A negligible end of the tail is cut off.
+    ``a`` and ``b`` are their probabilities of these values, one-dimensional. A negligible end of
+    the tail is cut off.
     """
     a, b = (a, b) if a.size <= b.size else (b, a)
     (places,) = np.nonzero(a)

@@ -543,9 +543,9 @@ class View(Analysis):
 
 
 def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Problem]:
-    """Return the binary problems of a diagram.
+    """Return the binary problems of a diagram, one for each panel.
 
-    The event for two classes, else each class in turn.
+    For two classes it is the event alone, for more each class against the rest, in turn.
     """
     if not isinstance(induced, Predictions) or induced.n_classes == 2:
         return [induced]

@@ -699,7 +699,7 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
 
     The segment with most evidence is shifted by half of its best shift, again and again, until no
     segment has evidence above ``bar``. ``y`` (n,) are events, and ``teaching`` (n,) marks the rows
-    from which shifts are learnt.
+    from which shifts are learnt. ``scan`` computes the evidence of all segments.
     """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):

@@ -257,7 +257,9 @@ class Monitor(Watch):
     def _certain(self, probs: FloatArray) -> tuple[BoolArray, str]:
         """Return which rows have a probability of 0 that may be rounded, and the grid after them.
 
-        Each row is judged by the predictions up to it, so that splitting rows changes nothing.
+        ``probs`` (n, K) are predictions; rows are marked by booleans (n,). The grid is "round"
+        while all are multiples of 0.01, "fine" from the first other one on, or "unknown". Each row
+        is judged by the predictions up to it, so that splitting rows changes nothing.
         """
         certain = (probs == 0.0).any(axis=1)
         if probs.shape[1] > 2 or self.rounded != "auto":

@@ -138,7 +138,10 @@ class Watch(Result):
         return new
 
     def _same_classes(self, data: RowsOrTally, time: object) -> dict[str, object]:
-        """Check that the classes are as before; return the fields n_classes, classes and dates."""
+        """Check that the classes are as before; return the fields n_classes, classes and dates.
+
+        ``time`` are the times of the rows, or None.
+        """
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
                 f"these rows have {data.n_classes} classes, those before {self.n_classes}"

@@ -150,7 +150,7 @@ def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
     """Return the log wealth of each of the ``n_flat`` experts outside the tree, (n_flat,).
 
     It is the sum of the pool that bets from the first row on and the pool of late starts, or the
-    latter alone if ``mode`` is CHANGE.
+    latter alone if ``mode`` is CHANGE. ``state`` is the state of the bets, see :func:`start`.
     """
     flat, late = state[SCALARS:][:n_flat], state[SCALARS + n_flat :][:n_flat]
     moved = np.log(late) + state[LATE_SCALE]

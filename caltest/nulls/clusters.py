@@ -516,12 +516,12 @@ class VoteDraws:
 
     @cached_property
     def _spread(self) -> IntArray:
-        """The items whose probabilities are drawn, others have λ = 0."""
+        """Indices of the items whose probabilities are drawn, (I',); others have λ = 0."""
         return np.flatnonzero(self.degree > 1e-9)
 
     @cached_property
     def _equal(self) -> IntArray:
-        """The items whose votes are all equal, as places among those whose probabilities vary."""
+        """The items whose votes are all equal, as indices into ``_spread``."""
         return np.flatnonzero(self.degree[self._spread] > ALL_EQUAL)
 
     @cached_property

@@ -356,7 +356,10 @@ def cumulative(probs: FloatArray) -> FloatArray:
 
 
 def in_words(values: FloatArray) -> IntArray:
-    """Return integer thresholds ⌈2⁵³ c⌉: u < c is equivalent to 2⁵³ u < ⌈2⁵³ c⌉ for 53-bit u."""
+    """Return integer thresholds ⌈2⁵³ c⌉ for probabilities c = ``values``, same shape.
+
+    For a random u of 53 bits u < c is equivalent to 2⁵³ u < ⌈2⁵³ c⌉.
+    """
     return np.ceil(values * UNIFORM_STEPS).astype(np.int64)
 
 

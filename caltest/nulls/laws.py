@@ -281,7 +281,10 @@ def _tail(extent: Extent, x: FloatArray) -> FloatArray:
 
 
 def _points_of_tails(extent: Extent, tails: FloatArray) -> FloatArray:
-    """Return the points at which the tail probabilities ``tails`` are reached, by bisection."""
+    """Return the points at which the tail probabilities ``tails`` (m,) are reached, (m,).
+
+    They are found by bisection.
+    """
     low, high = np.zeros(tails.size), np.full(tails.size, 64.0)
     for _ in range(64):
         middle = 0.5 * (low + high)

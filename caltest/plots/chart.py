@@ -699,7 +699,8 @@ def sign(
 ) -> Line2D:
     """Return the key's symbol for a kind of point or line.
 
-    ``marker`` and ``line`` are matplotlib's names of the mark and of the line style.
+    ``marker`` and ``line`` are matplotlib's names of the mark and of the line style. ``filled``
+    ones are solid.
     """
     from matplotlib.lines import Line2D
 
@@ -734,7 +735,10 @@ def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options:
 
 
 def _width_of_columns(widths: Sequence[float], columns: int) -> float:
-    """Return the width in points of a key whose entries fill ``columns`` one after another."""
+    """Return the width in points of a key whose entries fill ``columns`` one after another.
+
+    ``widths`` are those of the entries, in points.
+    """
     return sum(map(max, np.array_split(widths, columns))) + BETWEEN_COLUMNS * (columns - 1)
 
 

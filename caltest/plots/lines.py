@@ -318,7 +318,10 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
 
 
 def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
-    """Return the horizontal positions of a monitor's history: times, or numbers of rows."""
+    """Return the horizontal positions of the points of a monitor's history, (m,).
+
+    They are times, or numbers of rows where there are no times.
+    """
     return monitor.history[:, 0] if monitor.times is None else monitor.times
 
 
@@ -517,7 +520,10 @@ def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatA
 
 
 def _around(atoms: FloatArray) -> FloatArray:
-    """Return the edges half-way between equidistant values, and beyond the outer ones."""
+    """Return the edges half-way between equidistant values, and beyond the outer ones, (m + 1,).
+
+    ``atoms`` (m,) are the values.
+    """
     if atoms.size == 1:
         return atoms[0] + np.array([-0.5, 0.5])
     middle = 0.5 * (atoms[1:] + atoms[:-1])

@@ -283,7 +283,10 @@ def comparison(
 def _axes_of_models(
     chart: Chart, frame: Frame, curve: ReliabilityCurve | ReliabilityDifference, ylabel: str = ""
 ) -> None:
-    """Draw the axes of a diagram of several models, and the line of no difference."""
+    """Draw the axes of a diagram of several models, and the line of no difference.
+
+    ``ylabel`` replaces the usual label of the vertical axis.
+    """
     frame.begin(chart, None)
     chart.rule("", lw=0.7, zorder=1)
     xlabel, usual = frame.labels(curve.subject, curve.event_name)
@@ -366,7 +369,7 @@ def _edge(i: int, j: int, n_corners: int) -> Style:
     """Return the line style of the edge from corner i to corner j of the triangle or tetrahedron.
 
     In a tetrahedron near edges are heavy and the hidden one is dashed: corner 1 is nearest to the
-    eye, and the edge from corner 0 to 2 lies behind the others.
+    eye, and the edge from corner 0 to 2 lies behind the others. ``n_corners`` is 3 or 4.
     """
     if n_corners == 3:
         return {}

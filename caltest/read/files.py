@@ -171,7 +171,8 @@ def read_predictions(
 def read_wanted(source: object, wanted: Wanted) -> Predictions:
     """Read the predictions of files or of a table for options collected in ``wanted``.
 
-    See :func:`read_predictions`; the command line calls this.
+    ``source`` is a path, several paths, or a table in memory. See :func:`read_predictions`; the
+    command line calls this.
     """
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         return read_table(table, wanted, in_memory=is_in_memory(source))[0]
@@ -730,7 +731,10 @@ def read_growing(
 def _doubts_of_known(
     table: Table, chosen: Chosen, whole: EvaluatedCells, waits: BoolArray
 ) -> tuple[str, ...]:  # fmt: skip
-    """Return notes of the guards on the rows that have a label; ``waits`` marks the others."""
+    """Return notes on doubts about the rows that have a label; ``waits`` (n,) marks the others.
+
+    ``whole`` are the cells of all rows. DoubtfulInputError where a doubt needs an answer.
+    """
     import polars as pl
 
     wanted = replace(whole.wanted, drop_missing=True)

@@ -857,6 +857,7 @@ def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> Check
     The signs that end a cell or a line are periodic where all lines are alike, which is checked in
     blocks of 256 kB; only a block that differs, or that holds quotation marks, is counted line by
     line. O(bytes), one pass; memory is one block, or the longest text in quotation marks.
+    ``delimiter`` is the sign between cells.
 
     Raises
     ------

@@ -185,7 +185,10 @@ class Head:
         return [self.scaled([n]) for n in found] or of_logits
 
     def thousandths(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns from 0 to 1000 that are called scores or probabilities."""
+        """Return options for columns from 0 to 1000 that are called scores or probabilities.
+
+        ``numbers`` are the names of columns of numbers.
+        """
         found = []
         for name in numbers:
             cells = self.numbers[name]
@@ -216,7 +219,10 @@ class Head:
         return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
 
     def scaled(self, names: Sequence[str]) -> Options:
-        """Return the option for columns of probabilities, divided by 100 if they exceed 10."""
+        """Return the option for columns of probabilities, divided by 100 if they exceed 10.
+
+        ``names`` are the columns.
+        """
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
         end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
@@ -334,7 +340,10 @@ class Head:
         return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
 
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
-        """Return disjoint groups of columns of fractions whose rows sum to 1."""
+        """Return disjoint groups of columns of fractions whose rows sum to 1.
+
+        ``numbers`` are the names of columns of numbers, groups are lists of such names.
+        """
         found: list[list[str]] = []
         fractions = tuple(n for n in numbers if self.is_within(n, 0.0, 1.0))
         for members in (*self.stems(numbers), *[fractions] * (len(fractions) > 1)):
@@ -344,7 +353,10 @@ class Head:
         return found
 
     def logits(self, numbers: Sequence[str]) -> list[str]:
-        """Return a group of columns called logits with values outside [0, 1], or []."""
+        """Return a group of columns called logits with values outside [0, 1], or [].
+
+        ``numbers`` are the names of columns of numbers.
+        """
         for members in self.stems(numbers):
             values = np.concatenate([self.numbers[n] for n in members])
             called = all("logit" in key(n) for n in members)
@@ -353,7 +365,10 @@ class Head:
         return []
 
     def log_probabilities(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs."""
+        """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs.
+
+        ``numbers`` are the names of columns of numbers.
+        """
         cells = self.numbers
         logs = [n for n in numbers if np.nanmin(cells[n]) < 0.0 >= np.nanmax(cells[n])]
         for members in self.stems(logs):
@@ -364,7 +379,10 @@ class Head:
         return [{"probs": f"exp({quoted(n)})"} for n in logs if LOG_NAME.search(key(n))]
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
-        """Return whether the columns sum to 1 (or 100) in all rows where they are present."""
+        """Return whether columns sum to 1 (or 100) in all rows where they are present.
+
+        ``names`` are the columns.
+        """
         fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
         scales = (1.0, 100.0) if fractions else (10.0, 100.0)
         positive = all(np.nanmin(self.numbers[n]) >= 0.0 for n in names)

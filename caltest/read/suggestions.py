@@ -549,7 +549,10 @@ class _Readings(Head):
         return [Reading(r.options, r.when, verb="grades") for r in readings]
 
     def are_counts(self, reading: Reading) -> bool:
-        """Return whether events are as many as predicted, within a factor of two, in all rows."""
+        """Return whether events are as many as predicted, within a factor of two, in all rows.
+
+        ``reading`` names the columns of counts: of rows, of events, and of the probability.
+        """
         listed = (self.terms(reading.options[what]) for what in REQUIRED)
         cells = (self.frame.select(t[0].expr).to_series() if t else None for t in listed)
         found = [None if c is None else numbers_of(c) for c in cells]

@@ -601,7 +601,8 @@ class EvaluatedCells:
     def _of_other_classes(self, names: Sequence[str], words: pl.Series) -> InvalidPredictionsError:
         """Return the error for labels that the columns of probabilities are not called after.
 
-        Columns that do not sum to 1 may be predictions of one event by several models.
+        Columns that do not sum to 1 may be predictions of one event by several models. ``names``
+        are these columns.
         """
         name, columns = self.name("label:0"), self.of("probs")
         seen = sorted(words.unique().to_list())

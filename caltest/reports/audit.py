@@ -173,9 +173,9 @@ def audited(
 ) -> AuditReport:
     """Run the audit, and bound its headline error by an interval of level 1 − 2 ``bound_alpha``.
 
-    ``facts`` are the design arguments of :func:`audit`, and ``draws`` holds n_resamples, rng and
-    workers. :func:`audit` and :func:`caltest.report` both call this; they differ in the level of
-    the interval only.
+    ``facts`` are the design arguments of :func:`audit`, ``tolerance`` and ``adjust`` are as there,
+    and ``draws`` holds n_resamples, rng and workers. :func:`audit` and :func:`caltest.report` both
+    call this; they differ in the level of the interval only.
     """
     data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
@@ -313,7 +313,7 @@ def _answers(
     """Answer all questions of the audit one after another.
 
     Return (data, questions, answers). A question on subgroups or segments that cannot be tested is
-    dropped, and its reason becomes a note of ``data``.
+    dropped, and its reason becomes a note of ``data``. ``agenda`` lists the questions.
     """
     answered, answers = [], []
     for question in agenda:
@@ -767,7 +767,8 @@ def _not_rejected(
     """Return (verdict, sentence) where no test rejects.
 
     The verdict is "calibrated" if an error of the size to be noticed would have been detected, and
-    "too little data", with the number of rows that are needed, otherwise.
+    "too little data", with the number of rows that are needed, otherwise. ``tolerance`` is the
+    error that does not matter, or None.
     """
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:

@@ -192,9 +192,10 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
 
 
 def _wrong_classes(row: AuditRow, n_off: int = 0) -> str:
-    """Return "2 of 10 classes are miscalibrated on their own".
+    """Return the sentence part "2 of 10 classes are miscalibrated on their own".
 
-    ``n_off`` is the number of classes whose average is off, by another test than that of ``row``.
+    ``row`` is the row of the audit that tests every class; ``n_off`` is the number of classes whose
+    average is off, by another test.
     """
     n_wrong = max(row.n_wrong, n_off)
     verb, whose = ("is", "its") if n_wrong == 1 else ("are", "their")
@@ -838,7 +839,7 @@ def _slope(value: float) -> str:
 
 
 def _shift(value: float) -> str:
-    """Return a signed number with a minus sign, not a hyphen."""
+    """Return a number with two decimals and its sign, with a minus sign in place of a hyphen."""
     return f"{value:+.2f}".replace("-", "\u2212")
 
 

@@ -387,7 +387,7 @@ class ClassTable(Result):
     def of(cls, view: View) -> ClassTable:
         """Return the table of classes, sorted by |observed − predicted| in standard deviations.
 
-        At most ``CLASSES_LISTED`` are listed.
+        At most ``CLASSES_LISTED`` are listed. ``view`` holds the data seen through the lens.
         """
         if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")

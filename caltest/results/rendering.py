@@ -103,7 +103,7 @@ def in_percent(share: float) -> str:
 def percent(share: float, other: float) -> str:
     """Return a proportion in percent, with enough digits to tell it from ``other``.
 
-    It has two significant digits of the distance.
+    Both are in [0, 1]. The number of decimals shows two significant digits of their difference.
     """
     gap = abs(share - other)
     digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
@@ -579,7 +579,7 @@ def element(card: Card, content: Content) -> str:
 
 
 def _typeset(words: str) -> str:
-    """Return text as HTML, with minus signs before numbers."""
+    """Return plain text as HTML, with minus signs in place of hyphens before numbers."""
     return escape(re.sub(r"(?<![\w.])-(?=\d)", "−", words))
 
 

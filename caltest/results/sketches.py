@@ -108,7 +108,7 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
 
 
 def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str:
-    """Return the marks of one row as SVG, with its label above them.
+    """Return the marks of one row of a small picture as SVG, with its label above them.
 
     ``at`` maps values to horizontal coordinates, ``top`` is the upper edge of the row.
     """

@@ -772,7 +772,11 @@ class FollowupProblem(RowProblem):
         return np.asarray(np.log(p[:, 0]) - np.log(p[:, 1]))
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
-        """Return the weighted residuals W (Y − p) for signed weights, same shape as ``signed``."""
+        """Return the weighted residuals W (Y − p), same shape as ``signed``.
+
+        ``signed`` (B, n) is W for a row with the event, −W for a known row without, 0 for an
+        unknown one.
+        """
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:

@@ -296,7 +296,7 @@ class _Grid:
 
     @property
     def frequencies(self) -> FloatArray:
-        """Frequencies k that smoothing leaves: exp(−(πk · least)² / 2) > 1e-14."""
+        """Frequencies k that smoothing leaves, 0, 1, …: exp(−(πk · least)² / 2) > 1e-14."""
         return np.arange(self.steps // 4 + 1.0)
 
     @cached_property
@@ -321,7 +321,11 @@ class _Grid:
         return csr_array(entries, shape=(n, self.steps + 3))
 
     def reflected(self, sums: FloatArray) -> FloatArray:
-        """Reflect sums at the points from −1 to steps + 1, the first axis, at both ends."""
+        """Add the sums beyond both ends of the grid to their mirror images within it.
+
+        ``sums`` are at the points from −1 to steps + 1, the first axis; the result, (steps + 1, …),
+        has the points from 0 to steps.
+        """
         sums[2] += sums[0]
         sums[-3] += sums[-1]
         # The ends of the rod are their own mirror images.
@@ -529,7 +533,8 @@ def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
 def _kernel(width: float) -> ComplexArray:
     """Return the Fourier transform of the Gaussian kernel of this width, cut at a distance of ½.
 
-    An even number of points has no middle; the published code then takes the point after it.
+    It is that of one period of the grid for this width. An even number of points has no middle; the
+    published code then takes the point after it.
     """
     size = _grid_size(width)
     t = np.linspace(0.0, 1.0, size)

@@ -437,7 +437,10 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """Outcomes of probability 0: sampled rows, or one zero for each where no rows are kept."""
+        """Outcomes of probability 0, one entry for each.
+
+        An entry is the number of the sampled row, or 0 where no rows are kept.
+        """
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
