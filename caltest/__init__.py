@@ -5,9 +5,43 @@ through one lens); :class:`Predictions` holds probabilities, labels and the desi
 Names are imported when they are first used, so that ``import caltest`` is fast.
 """
 
+import ast
+from pathlib import Path
+
 import lazy_loader
 
 from caltest._version import __version__ as __version__
 
-# Names are imported when they are first asked for (SPEC 1); ``__init__.pyi`` says from where.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+def _imports(stub: Path) -> list[tuple[str, str]]:
+    """Return (module, name) of all that a stub exports; the module is "" for a part of the package.
+
+    ``from .room import *`` stands for all that the stub of the room exports: what it imports, or of
+    that what its ``__all__`` lists.
+    """
+    found, listed = list[tuple[str, str]](), None
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign):
+            listed = set(ast.literal_eval(node.value))
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if alias.name == "*":
+                room = stub.parent / node.module / stub.name
+                found += [(node.module, name) for _, name in _imports(room)]
+            else:
+                found.append((node.module or "", alias.name))
+    return found if listed is None else [(module, name) for module, name in found if name in listed]
+
+
+def _lazy(stub: Path) -> tuple[set[str], dict[str, list[str]]]:
+    """Return the parts of the package that its stub names, and all other names by their module."""
+    names: dict[str, list[str]] = {}
+    for module, name in _imports(stub):
+        names.setdefault(module, []).append(name)
+    return {*names.pop("")}, names
+
+
+# Names are imported when they are first asked for (SPEC 1). ``__init__.pyi`` says from where; what
+# is public of a room is listed in the stub of the room alone.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, *_lazy(Path(__file__).with_suffix(".pyi"))
+)

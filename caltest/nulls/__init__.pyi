@@ -27,3 +27,17 @@ from .draws import simulate_by as simulate_by
 from .lanes import FollowLanes as FollowLanes
 from .lanes import Lanes as Lanes
 from .lanes import SharedLanes as SharedLanes
+
+__all__ = [
+    "Bootstrap",
+    "ConsistencyResampling",
+    "LabelScheme",
+    "OneRowPerCluster",
+    "PopulationWeights",
+    "RedrawFollowup",
+    "RedrawLabels",
+    "RowScheme",
+    "Scheme",
+    "SharedRedraws",
+    "WildSigns",
+]

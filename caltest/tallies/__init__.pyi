@@ -13,3 +13,12 @@ from .scans import scan as scan
 from .scans import tally_sql as tally_sql
 from .tally import Tallies as Tallies
 from .tally import Tally as Tally
+
+__all__ = [
+    "ClusteredTally",
+    "Tallies",
+    "Tally",
+    "TallyProblem",
+    "scan",
+    "tally_sql",
+]

@@ -93,13 +93,14 @@ def _face(path):
     stub = path.with_suffix(".pyi")
     if path.name != "__init__.py" or not stub.exists():
         return {}
-    room = _dotted(path)
-    return {
-        alias.asname: f"{room}.{node.module}" if node.module else room
-        for node in ast.parse(stub.read_text()).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    room, names = _dotted(path), {}
+    for node in ast.parse(stub.read_text()).body:
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if alias.name == "*":
+                names |= _face(path.parent / node.module / path.name)
+            else:
+                names[alias.name] = f"{room}.{node.module}" if node.module else room
+    return names
 
 
 def _imports(path, tree, faces, names):
