@@ -187,7 +187,10 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
 
 
 def counting(low: int, high: int) -> str:
-    """Return the phrase "classes=range(low, high + 1)" and its option, for messages."""
+    """Return the phrase "classes=range(low, high + 1)" and its option, for messages.
+
+    ``low`` and ``high`` are the smallest and the largest label.
+    """
     return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
 

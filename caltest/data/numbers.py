@@ -41,7 +41,10 @@ def listed_rows(marks: BoolArray) -> str:
 
 
 def as_array(values: object, name: str) -> AnyArray:
-    """Return probabilities or labels as an array of shape (n,) or (n, K)."""
+    """Return probabilities or labels as an array of shape (n,) or (n, K).
+
+    InvalidPredictionsError for other shapes and for no rows; ``name`` is the argument in messages.
+    """
     array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         if name == "probs" and bool((array == 1).all()):

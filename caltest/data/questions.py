@@ -187,7 +187,10 @@ class Rows:
         return self.said.get(name, "the labels" if self.arrays else name)
 
     def words(self, option: str) -> str:
-        """Return the user's expression for an option, or the name of the option."""
+        """Return the expression that the user gave for an option, or else the name of the option.
+
+        ``option`` is the name, such as "label".
+        """
         return self.said.get(option, option)
 
     def where(self, condition: str) -> str:

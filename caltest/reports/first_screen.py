@@ -136,7 +136,10 @@ def first_screen(f: Findings) -> FirstScreen:
 
 
 def _signed(f: Findings) -> ConfidenceIntervalResult | None:
-    """Return the interval of observed − predicted over all rows, or None where none is known."""
+    """Return the interval of observed − predicted over all rows, or None where none is known.
+
+    The interval is that of the mean difference.
+    """
     with suppress(StatisticError):
         return confidence_interval(
             f.view.data, None, MeanDifference(), lens=f.view.lens, level=f.level

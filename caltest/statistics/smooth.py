@@ -313,7 +313,10 @@ class _Grid:
 
     @cached_property
     def shares(self) -> csr_array:
-        """Shares of the points from −1 to steps + 1 in the rows, (n, steps + 3)."""
+        """The share of each row that each point of the grid gets, (n, steps + 3).
+
+        The columns are the points from −1 to steps + 1.
+        """
         cell, shares = self.places
         n, points = cell.size, cell + np.arange(4)[:, None]
         rows = np.broadcast_to(np.arange(n), points.shape)

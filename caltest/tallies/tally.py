@@ -912,7 +912,10 @@ def naming_errors(part: Path | str, account: Callable[[], str] = str) -> Iterato
 
 
 def refuse_lacking(chosen: Chosen, table: Table) -> None:
-    """Raise InvalidPredictionsError for a file that lacks a column which the first file has."""
+    """Raise InvalidPredictionsError for a file that lacks a column which the first file has.
+
+    ``chosen`` are the columns chosen in the first file, ``table`` is the file.
+    """
     lacking = sorted(chosen.used - {*table.schema})
     if lacking:
         raise InvalidPredictionsError(
