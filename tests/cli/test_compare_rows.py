@@ -2,33 +2,15 @@
 
 import numpy as np
 import pytest
+from printed import FEW, lines_of, words_of, write
 
 import caltest as ct
 from caltest.inference.comparison import usual_margin
-
-FEW = ("--n-resamples", "99")
-
-
-def lines_of(err):
-    return [line for line in err.splitlines() if line.startswith(("run:", "if ", "say:"))]
-
-
-def words_of(line):
-    import shlex
-
-    return shlex.split(line.partition(": caltest ")[2])
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(8)
-
-
-def write(path, **columns):
-    rows = zip(*columns.values(), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
 
 
 def bent(p, factor):

@@ -1,34 +1,15 @@
 """Commands that a verb prints as the next step: each is executed, and leads on."""
 
-import shlex
-
 import numpy as np
 import pytest
+from printed import FEW, commands_of, write
 
 import caltest as ct
-
-FEW = ("--n-resamples", "99")
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(11)
-
-
-def write(path, **columns):
-    rows = zip(*columns.values(), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
-def commands_of(text):
-    """Return the words of each suggested command, by the line that holds it."""
-    return [
-        (line, shlex.split(line.partition("caltest ")[2]))
-        for line in text.splitlines()
-        if line.startswith(("run: ", "if ", "say: "))
-    ]
 
 
 def asked_of_models(path, rng, label, n=400):
