@@ -49,8 +49,20 @@ def test_a_question_that_cannot_be_measured_is_nan_and_one_warning(metric, wrong
 @pytest.mark.parametrize("metric", METRICS)
 def test_hostile_questions_raise_nothing(metric):
     rng = np.random.default_rng(4)
-    strange = [[], None, [(0, [])], [(0, ["a", "b"])], [("x", [0.0])], [(0, [[0.0], [1.0]])], [()]]
-    strange += [[(0, [0.0, -np.inf])], [(0, [1e308, -1e308])], [(1.5, [0.0, 1.0])], "text", 3]
+    strange = [
+        [],
+        None,
+        "text",
+        3,
+        [()],
+        [(0, [])],
+        [(0, ["a", "b"])],
+        [("x", [0.0])],
+        [(0, [[0.0], [1.0]])],
+        [(0, [0.0, -np.inf])],
+        [(0, [1e308, -1e308])],
+        [(1.5, [0.0, 1.0])],
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UnmeasuredWarning)
@@ -91,10 +103,16 @@ def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
 
     metrics = [{"metric": f.__name__, "aggregation": f, "higher_is_better": False} for f in METRICS]
     config = {
-        **{"task": "made", "test_split": "test", "output_type": "multiple_choice"},
-        **{"doc_to_text": "{{id}}", "doc_to_choice": "choices", "doc_to_target": "answer"},
+        "task": "made",
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "{{id}}",
+        "doc_to_choice": "choices",
+        "doc_to_target": "answer",
+        "dataset_path": "json",
         "dataset_kwargs": {"data_files": {"test": str(path)}, "cache_dir": str(tmp_path)},
-        **{"dataset_path": "json", "process_results": process_results, "metric_list": metrics},
+        "process_results": process_results,
+        "metric_list": metrics,
     }
     task = ConfigurableTask(config=config)
     results = lm_eval.simple_evaluate(model=Model(), tasks=[task], bootstrap_iters=0)["results"]
@@ -103,8 +121,13 @@ def test_lm_evaluation_harness_takes_them(tmp_path, monkeypatch):
         assert results["made"][f"{metric.__name__},none"] == pytest.approx(metric(items))
 
 
-@pytest.mark.filterwarnings("ignore")  # the harness's own
-def test_inspect_takes_the_metric(tmp_path):
+@pytest.fixture
+def judged(tmp_path):
+    """Return a function that evaluates 160 stated confidences in Inspect, four a topic.
+
+    ``of(silent=row, **options)`` returns the metrics of the scorer by name; the answer of row
+    ``silent`` states no confidence. The rows are attributes.
+    """
     pytest.importorskip("inspect_ai")
     from inspect_ai import Task
     from inspect_ai import eval as evaluate
@@ -118,48 +141,59 @@ def test_inspect_takes_the_metric(tmp_path):
     topic = np.arange(160) // 4
 
     @solver
-    def silent():
+    def silent_solver():
         async def solve(state, generate):
             return state
 
         return solve
 
-    def task(**facts):
+    def of(silent=None, **options):
         @scorer(metrics=[evals.inspect_calibration(cluster="topic")])
-        def judged():
+        def judge():
             async def score(state, target):
                 i = state.metadata["row"]
-                stated = {"confidence": sure[i]} if i != facts.get("silent") else {}
+                stated = {} if i == silent else {"confidence": sure[i]}
                 return Score(value="C" if right[i] else "I", metadata=stated)
 
             return score
 
-        samples = [
-            Sample(input="q", metadata={"row": i, "topic": int(topic[i])}) for i in range(160)
-        ]
-        return Task(dataset=MemoryDataset(samples), solver=silent(), scorer=judged())
+        rows = [{"row": i, "topic": int(topic[i])} for i in range(160)]
+        samples = [Sample(input="q", metadata=row) for row in rows]
+        task = Task(dataset=MemoryDataset(samples), solver=silent_solver(), scorer=judge())
+        (log,) = evaluate(
+            task, model="mockllm/model", display="none", log_dir=str(tmp_path), **options
+        )
+        assert log.status == "success", log.error
+        return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
 
-    options = {"model": "mockllm/model", "display": "none", "log_dir": str(tmp_path)}
-    (log,) = evaluate(task(), **options)
-    assert log.status == "success", log.error
-    test = ct.calibration_test(sure, right, clusters=topic)
-    values = {name: value.value for name, value in log.results.scores[0].metrics.items()}
-    assert values["calibration_error"] == pytest.approx(test.estimate)
-    assert values["noise_floor"] == pytest.approx(test.null_mean, rel=0.05)
-    assert values["calibration_pvalue"] < 0.01
-    with pytest.warns(UnmeasuredWarning, match="sample 8 has no 'confidence'"):
-        (log,) = evaluate(task(silent=7), **options)
-    assert log.status == "success"
-    assert np.isnan([m.value for m in log.results.scores[0].metrics.values()]).all()
-
-    (log,) = evaluate(task(), epochs=3, **options)  # which the default reducer averages
-    assert log.status == "success", log.error
-    thrice = (np.tile(values, 3) for values in (sure, right, topic))
-    test = ct.calibration_test(*(next(thrice), next(thrice)), clusters=next(thrice))
-    values = {name: value.value for name, value in log.results.scores[0].metrics.items()}
-    assert values["calibration_error"] == pytest.approx(test.estimate)
-    assert values["calibration_pvalue"] < 0.01
+    of.sure, of.right, of.topic = sure, right, topic
+    yield of
     gc.collect()  # streams that Inspect leaves open warn here
+
+
+@pytest.mark.filterwarnings("ignore")  # the harness's own
+def test_inspect_takes_the_metric(judged):
+    test = ct.calibration_test(judged.sure, judged.right, clusters=judged.topic)
+    found = judged()
+    assert found["calibration_error"] == pytest.approx(test.estimate)
+    assert found["noise_floor"] == pytest.approx(test.null_mean, rel=0.05)
+    assert found["calibration_pvalue"] < 0.01
+
+
+@pytest.mark.filterwarnings("ignore")  # the harness's own
+def test_a_sample_without_confidence_makes_the_metrics_of_inspect_nan(judged):
+    with pytest.warns(UnmeasuredWarning, match="sample 8 has no 'confidence'"):
+        found = judged(silent=7)
+    assert np.isnan([*found.values()]).all()
+
+
+@pytest.mark.filterwarnings("ignore")  # the harness's own
+def test_epochs_of_inspect_are_all_measured(judged):
+    found = judged(epochs=3)  # which the default reducer averages
+    sure, right, topic = (np.tile(x, 3) for x in (judged.sure, judged.right, judged.topic))
+    test = ct.calibration_test(sure, right, clusters=topic)
+    assert found["calibration_error"] == pytest.approx(test.estimate)
+    assert found["calibration_pvalue"] < 0.01
 
 
 def scored(values, confidences, ids=None, **facts):

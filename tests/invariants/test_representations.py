@@ -42,8 +42,13 @@ def answer(statistic, lens, probs=PROBS, labels=LABELS, **facts: Any):
 
 
 @functools.cache
-def of_rows(at, lens):
-    return answer(STATISTICS[at].statistic, lens)
+def of_rows(statistic, lens):
+    return answer(statistic, lens)
+
+
+@functools.cache
+def of_weighted_rows(statistic, lens):
+    return answer(statistic, lens, weights=WEIGHTS)
 
 
 def left_out(statistic, lens):
@@ -103,13 +108,16 @@ PAIRS = [
     for row in STATISTICS
     for lens in pair_of_lenses(row)
 ]
+WEIGHTED = [case for case in PAIRS if case.values[0].weights]
+UNWEIGHTED = [case for case in PAIRS if not case.values[0].weights]
 NEEDS = r"needs the rows|not made of the cells"
 ALONE = [pytest.param(row, id=str(row)) for row in STATISTICS]
 
 
 @pytest.mark.parametrize(("at", "lens"), CASES)
 def test_the_same_rows_have_the_same_answer(at, lens):
-    expected, statistic = of_rows(at, lens), STATISTICS[at].statistic
+    statistic = STATISTICS[at].statistic
+    expected = of_rows(statistic, lens)
     draws = expected.null_distribution
     for name, representation in SAME.items():
         result = representation(statistic, lens)
@@ -125,47 +133,61 @@ def test_the_same_rows_have_the_same_answer(at, lens):
 
 @pytest.mark.parametrize(("row", "lens"), PAIRS)
 def test_order_changes_nothing_or_is_known_to(row, lens):
-    value = answer(row.statistic, lens).estimate
-    shuffled = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER]).estimate
-    assert shuffled == pytest.approx(value, rel=1e-9, abs=1e-12) or not row.any_order
-    if row.any_order:
-        facts = {"weights": WEIGHTS}
-        if row.weights:
-            value = answer(row.statistic, lens, **facts).estimate
-            again = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER], weights=WEIGHTS[ORDER])
-            assert again.estimate == pytest.approx(value, rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize(("row", "lens"), PAIRS)
-def test_weights_count_by_their_ratios_or_are_refused(row, lens):
-    if not row.weights:
-        name = re.escape(repr(row.statistic))
-        with pytest.raises(ct.StatisticError, match=f"{name} does not take weights"):
-            answer(row.statistic, lens, weights=WEIGHTS)
+    if not row.any_order:
         return
-    result = answer(row.statistic, lens, weights=WEIGHTS)
+    value = of_rows(row.statistic, lens).estimate
+    shuffled = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER]).estimate
+    assert shuffled == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("row", "lens"), WEIGHTED)
+def test_order_changes_nothing_of_weighted_rows(row, lens):
+    if not row.any_order:
+        return
+    value = of_weighted_rows(row.statistic, lens).estimate
+    shuffled = answer(row.statistic, lens, PROBS[ORDER], LABELS[ORDER], weights=WEIGHTS[ORDER])
+    assert shuffled.estimate == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("row", "lens"), UNWEIGHTED)
+def test_weights_are_refused_by_name(row, lens):
+    name = re.escape(repr(row.statistic))
+    with pytest.raises(ct.StatisticError, match=f"{name} does not take weights"):
+        answer(row.statistic, lens, weights=WEIGHTS)
+
+
+@pytest.mark.parametrize(("row", "lens"), WEIGHTED)
+def test_weights_count_by_their_ratios(row, lens):
+    result = of_weighted_rows(row.statistic, lens)
     assert result.effective_n == pytest.approx(WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
     for factor in (3.0, 0.1):
         scaled = answer(row.statistic, lens, weights=factor * WEIGHTS)
         assert scaled.estimate == pytest.approx(result.estimate, rel=1e-12)
         assert scaled.pvalue_bracket == pytest.approx(result.pvalue_bracket, rel=1e-9)
-    times = np.repeat(np.arange(N), WEIGHTS)
-    copies = answer(row.statistic, lens, PROBS[times], LABELS[times])
+
+
+@pytest.mark.parametrize(("row", "lens"), WEIGHTED)
+def test_weights_count_as_copies_do_or_are_at_least_not_passed_over(row, lens):
+    result = of_weighted_rows(row.statistic, lens)
     if row.copies:
+        times = np.repeat(np.arange(N), WEIGHTS)
+        copies = answer(row.statistic, lens, PROBS[times], LABELS[times])
         assert result.estimate == pytest.approx(copies.estimate, rel=1e-9, abs=1e-12)
-    else:  # weights are not passed over
-        plain = answer(row.statistic, lens)
+    else:
+        plain = of_rows(row.statistic, lens)
         assert (result.estimate, result.null_std) != (plain.estimate, plain.null_std)
 
 
-@pytest.mark.parametrize("row", ALONE)
-def test_exact_laws_or_their_refusal(row):
+@pytest.mark.parametrize("row", [case for case in ALONE if not case.values[0].exact])
+def test_a_statistic_without_an_exact_law_refuses_one_by_name(row):
+    name = re.escape(repr(row.statistic))
+    with pytest.raises(ct.StatisticError, match=f"no exact null for {name}"):
+        answer(row.statistic, pair_of_lenses(row)[0], null="exact")
+
+
+@pytest.mark.parametrize("row", [case for case in ALONE if case.values[0].exact])
+def test_exact_laws_are_the_laws_of_the_draws(row):
     lens = pair_of_lenses(row)[0]
-    if not row.exact:
-        name = re.escape(repr(row.statistic))
-        with pytest.raises(ct.StatisticError, match=f"no exact null for {name}"):
-            answer(row.statistic, lens, null="exact")
-        return
     result = answer(row.statistic, lens, null="exact")
     drawn = answer(row.statistic, lens, null=ct.RedrawLabels(), n_resamples=1999)
     low, high = result.pvalue_bracket
@@ -173,32 +195,54 @@ def test_exact_laws_or_their_refusal(row):
     assert drawn.pvalue == pytest.approx(result.pvalue, abs=4.5 * (0.25 / 1999) ** 0.5)
     noise = result.null_std / 1999**0.5
     assert drawn.null_mean == pytest.approx(result.null_mean, abs=4.5 * noise + 1e-4)
-    assert answer(row.statistic, lens).null == "exact"
+    assert of_rows(row.statistic, lens).null == "exact"
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("lens", TWO, ids=repr)
-@pytest.mark.parametrize("row", ALONE)
-def test_tallies_answer_as_their_rows_or_name_what_they_need(row, lens, weighted):
+@functools.cache
+def tallies(lens, weighted):
+    """Return the tally of all rows, the sum of those of two halves, and the facts of the rows."""
     facts = {"weights": WEIGHTS} if weighted else {}
-    halves = [
+    first, second = (
         ct.Tally.of(PROBS[part], LABELS[part], lens=lens, **{k: v[part] for k, v in facts.items()})
         for part in (HALVES, ~HALVES)
-    ]
-    whole = ct.Tally.of(PROBS, LABELS, lens=lens, **facts)
-    assert halves[0] + halves[1] == halves[1] + halves[0] == whole
+    )
+    assert first + second == second + first
+    return ct.Tally.of(PROBS, LABELS, lens=lens, **facts), first + second, facts
+
+
+def refusal(row, weighted):
+    """Return the words by which a statistic refuses a tally, "" if it takes one."""
     if row.whole:
-        with pytest.raises(ct.StatisticError, match="whole probability vector"):
-            answer(row.statistic, None, whole, None)
-        return
-    given = answer(row.statistic, lens, **facts) if row.weights or not weighted else None
-    if row.tally is None or given is None:
-        words = NEEDS if row.tally is None else "does not take weights"
-        with pytest.raises(ct.StatisticError, match=words):
-            answer(row.statistic, None, whole, None)
-        return
+        return "whole probability vector"
+    if row.tally is None:
+        return NEEDS
+    return "" if row.weights or not weighted else "does not take weights"
+
+
+EVERY_TALLY = [
+    pytest.param(case.values[0], lens, weighted, id=f"{case.id}-{lens}-{weighted}")
+    for case in ALONE
+    for lens in TWO
+    for weighted in (False, True)
+]
+TAKEN = [case for case in EVERY_TALLY if not refusal(case.values[0], case.values[2])]
+
+
+@pytest.mark.parametrize(
+    ("row", "lens", "weighted"), [case for case in EVERY_TALLY if case not in TAKEN]
+)
+def test_a_statistic_that_needs_more_than_a_tally_says_so(row, lens, weighted):
+    whole, _, _ = tallies(lens, weighted)
+    with pytest.raises(ct.StatisticError, match=refusal(row, weighted)):
+        answer(row.statistic, None, whole, None)
+
+
+@pytest.mark.parametrize(("row", "lens", "weighted"), TAKEN)
+def test_tallies_answer_as_their_rows(row, lens, weighted):
+    whole, parts, _ = tallies(lens, weighted)
+    assert parts == whole
+    given = (of_weighted_rows if weighted else of_rows)(row.statistic, lens)
     result = answer(row.statistic, None, whole, None)
-    assert answer(row.statistic, None, sum(halves), None) == result
     assert result.estimate == pytest.approx(given.estimate, rel=row.tally, abs=1e-12)
     assert (result.null, result.n) == (given.null, given.n)
     assert result.effective_n == pytest.approx(given.effective_n)
@@ -208,9 +252,16 @@ def test_tallies_answer_as_their_rows_or_name_what_they_need(row, lens, weighted
     else:  # other draws of the same law
         noise = 4.5 * (given.null_std + result.null_std) / 39**0.5
         assert result.null_mean == pytest.approx(given.null_mean, abs=noise)
-    if lens == TWO[0]:
-        several = answer(row.statistic, lens, ct.Tallies.of(PROBS, LABELS, **facts), None)
-        assert several.estimate == pytest.approx(result.estimate, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("row", "lens", "weighted"), [case for case in TAKEN if case.values[1] == TWO[0]]
+)
+def test_tallies_of_all_lenses_answer_as_that_of_one(row, lens, weighted):
+    whole, _, facts = tallies(lens, weighted)
+    several = answer(row.statistic, lens, ct.Tallies.of(PROBS, LABELS, **facts), None)
+    expected = answer(row.statistic, None, whole, None).estimate
+    assert several.estimate == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("row", "lens"), PAIRS)
