@@ -375,3 +375,13 @@ def _unclear(fitting: Sequence[str], what: str) -> str:
     if fitting:
         return f"{what} could be {' or '.join(fitting)}"
     return f"caltest does not recognise a column name as {what}"
+
+
+def steps(horizon: object) -> int:
+    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole."""
+    number = as_number(horizon)
+    if number is None or number != int(number):
+        raise InvalidPredictionsError(
+            f"without an event, the horizon is the number of steps ahead, which {horizon!r} is not"
+        )
+    return int(number)

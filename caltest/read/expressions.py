@@ -17,6 +17,9 @@ from functools import lru_cache
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from caltest._base.arrays import FloatArray
 from caltest.errors import InvalidPredictionsError
 
 if TYPE_CHECKING:
@@ -389,6 +392,14 @@ def ends_of(columns: Sequence[str]) -> list[str]:
     return [name[head:] or name for name in columns]
 
 
+def ends_in(name: str, end: str) -> bool:
+    """Return whether a column name is ``end`` or ends in it as a word of its own: votes_A, n2."""
+    if not name.endswith(end):
+        return False
+    before = name[: len(name) - len(end)][-1:]
+    return not (before.isdecimal() if end.isdecimal() else before.isalnum())
+
+
 #: Names of one column a class: ``p_A``, ``prob_A``, ``proba_A``, ``p0``, ``0``.
 FAMILY = re.compile(r"(?:p|prob|proba)(?:_(.+)|(\d+))|(\d+)", re.IGNORECASE)
 
@@ -433,6 +444,10 @@ def words_of(cells: pl.Series) -> pl.Series | None:
     return None
 
 
+#: Values of a column that are listed instead of its range.
+FEW_WORDS = 4
+
+
 #: Numbers with decimal commas, and percent signs or none.
 WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
 
@@ -460,3 +475,40 @@ def literal(value: object, cells: pl.Series) -> str:
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         return str(value)
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def range_of(cells: pl.Series) -> str:
+    """Return the smallest and largest number of a column, and how many values there are."""
+    if not cells.dtype.is_numeric() or not cells.len():
+        return f"{cells.n_unique()} values"
+    low, top = (float(x) for x in (cells.min() or 0, cells.max() or 0))  # type: ignore[arg-type]
+    return f"{low:g} to {top:g}, {cells.n_unique()} values"
+
+
+def described(head: pl.DataFrame) -> str:
+    """Return a clause with the kind and range, or the values, of each column."""
+    listed = []
+    for column in head.columns[:20]:
+        cells, name = head[column].drop_nulls(), cut(column)
+        words = words_of(cells) if cells.len() else None
+        if words is not None and words.n_unique() <= FEW_WORDS:
+            listed.append(f"{name} ({', '.join(map(cut, sorted(words.unique().to_list())))})")
+        elif cells.dtype.is_numeric():
+            listed.append(f"{name} ({kind_of(cells.dtype)} {range_of(cells)})")
+        else:
+            listed.append(f"{name} ({kind_of(cells.dtype)}, {cells.n_unique()} values)")
+    return "; ".join(listed) + "; …" * (head.width > 20)
+
+
+#: Decimals of numbers of 32 and 16 bits that are read as they were written.
+FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
+
+
+def as_decimals(values: FloatArray) -> FloatArray:
+    """Return 16- and 32-bit numbers as the decimals they stand for: 0.1 for 0.10000000149."""
+    tens = FLOAT_DECIMALS.get(str(values.dtype))
+    if tens is None:
+        return values
+    exact = values.astype(np.float64)
+    decimal = np.rint(exact * tens) / tens
+    return np.where(decimal.astype(values.dtype) == values, decimal, exact)

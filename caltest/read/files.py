@@ -26,7 +26,7 @@ from caltest.data.facts import as_times
 from caltest.data.followup import Recorded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import key, listing, quoted, terms_of, words_of
+from caltest.read.expressions import described, key, listing, quoted, terms_of, words_of
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.questioning import majority_note, questioned
@@ -38,7 +38,7 @@ from caltest.read.suggestions import (
     suggested,
 )
 from caltest.read.tables import FILE_COLUMN, cells_of, condition
-from caltest.read.values import Complete, EvaluatedCells, described
+from caltest.read.values import Complete, EvaluatedCells
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,11 +22,11 @@ from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, PROBABILITIES, Chosen, Wanted
-from caltest.read.expressions import Term, key, quoted, says_percent, terms_of, words_of
+from caltest.read.expressions import Term, described, key, quoted, says_percent, terms_of, words_of
 from caltest.read.files import is_in_memory, naming, table_of
 from caltest.read.guesses import GRADE_NAMES, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
-from caltest.read.values import EvaluatedCells, described
+from caltest.read.values import EvaluatedCells
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,15 +27,17 @@ from caltest.data.followup import Followup
 from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
-from caltest.read.contract import Chosen, Wanted, as_number, shares_of
+from caltest.read.contract import Chosen, Wanted, as_number, shares_of, steps
 from caltest.read.expressions import (
-    cut,
+    as_decimals,
+    ends_in,
     ends_of,
     has_commas,
     key,
     kind_of,
     literal,
     of_commas,
+    range_of,
     words_of,
 )
 
@@ -322,8 +325,8 @@ class EvaluatedCells:
                 readings.append(Reading({"label": None, "votes": votes}, when))
                 readings = self._swapped(column) or readings
             raise InvalidPredictionsError(
-                f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}): an outcome is 0 or 1, or "
-                "an expression that is true where the event occurred",
+                f"{name} holds {kind_of(cells.dtype)} ({range_of(cells)}): an outcome is 0 or 1, "
+                "or an expression that is true where the event occurred",
                 readings,
             )
         lower = words.str.to_lowercase()
@@ -580,7 +583,7 @@ class EvaluatedCells:
         name = self.name("label:0")
         if words is None:
             raise InvalidPredictionsError(
-                f"{name} holds {kind_of(cells.dtype)} ({_range(cells)}), not classes"
+                f"{name} holds {kind_of(cells.dtype)} ({range_of(cells)}), not classes"
             )
         seen = words.unique().to_list()
         ways = [tuple(names), tuple(t.column or "" for t in self.chosen.terms["probs"])]
@@ -625,6 +628,8 @@ class EvaluatedCells:
                 [*(Reading({"probs": sql}, f"{sql} is the prediction") for sql in each),
                  several_models],
             )  # fmt: skip
+        if len(seen) == len(columns) + 1:
+            return self._of_one_class_more(seen, words, probs)
         orders = orders_of_classes(names, words.to_list(), probs)
         place = Reading({"classes": "A,B,C"}, f"A,B,C are {shown}, in the order of the columns")
         return InvalidPredictionsError(
@@ -632,6 +637,27 @@ class EvaluatedCells:
             f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "
             f"which label each of {self.chosen.name('probs')} is the probability of",
             [Reading({"classes": ",".join(order)}, when) for order, when in orders] or [place],
+        )
+
+    def _of_one_class_more(
+        self, seen: Sequence[str], words: pl.Series, probs: FloatArray
+    ) -> InvalidPredictionsError:
+        """Return the error for K + 1 labels ``seen`` beside K columns of probabilities (n, K).
+
+        If these fall along every row, they may be the probabilities of reaching each class.
+        """
+        each, readings = [self.sql(column) for column in self.of("probs")], []
+        if bool((np.diff(probs, axis=1) <= BEYOND).all()) and len(each) > 1:
+            steps_down = -np.diff(np.column_stack([np.ones(len(probs)), probs, 0 * probs[:, :1]]))
+            parts = [f"1 - {each[0]}", *(f"{a} - {b}" for a, b in pairwise(each)), each[-1]]
+            for order, when in orders_of_classes(list(seen), words.to_list(), steps_down):
+                options = {"probs": ", ".join(parts), "classes": ",".join(order)}
+                said = f"{self.chosen.name('probs')} are probabilities of at least that class"
+                readings.append(Reading(options, f"{said} and {when}"))
+        return InvalidPredictionsError(
+            f"{self.name('label:0')} has {len(seen)} classes ({', '.join(seen[:LISTED_VALUES])}), "
+            f"and there are {len(each)} columns of probabilities: each class needs one",
+            readings,
         )
 
     def answers(self) -> BoolArray:
@@ -847,7 +873,7 @@ class EvaluatedCells:
         called = {column: self.name(column) for column in columns}
         if probs.ndim == 1 and not names and not self.wanted.as_is:
             self._refuse_event_first(ends_of([*called.values()]))
-        fits = [[c for c in columns if _ends_in(called[c], name)] for name in names]
+        fits = [[c for c in columns if ends_in(called[c], name)] for name in names]
         if len(names) != k or not any(fits):
             return columns
         if len({*(fit[0] for fit in fits if len(fit) == 1)}) == k:
@@ -923,16 +949,6 @@ class Complete:
         return (f"left out {several(self.left_out, 'row')} without a value: {listed}",)
 
 
-def steps(horizon: object) -> int:
-    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole."""
-    number = as_number(horizon)
-    if number is None or number != int(number):
-        raise InvalidPredictionsError(
-            f"without an event, the horizon is the number of steps ahead, which {horizon!r} is not"
-        )
-    return int(number)
-
-
 def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> bool:
     """Return whether a value of an outcome says that it is not known: a word, or a mark as 9.
 
@@ -950,14 +966,6 @@ def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> boo
         return False
     apart = min(abs(x - number) for x in numbers)
     return apart > max(numbers) - min(numbers) or number < 0.0 <= min(numbers)
-
-
-def _ends_in(name: str, end: str) -> bool:
-    """Return whether a column name is ``end`` or ends in it as a word of its own: votes_A, n2."""
-    if not name.endswith(end):
-        return False
-    before = name[: len(name) - len(end)][-1:]
-    return not (before.isdecimal() if end.isdecimal() else before.isalnum())
 
 
 def _at(values: Any, places: IntArray) -> Any:
@@ -985,39 +993,3 @@ def _feature(cells: pl.Series) -> AnyArray:
             if dates.null_count() == texts.null_count() < texts.len():
                 return np.asarray(cells.replace_strict(texts, dates).to_numpy())
     return np.asarray(cells.to_numpy())
-
-
-def _range(cells: pl.Series) -> str:
-    if not cells.dtype.is_numeric() or not cells.len():
-        return f"{cells.n_unique()} values"
-    low, top = (float(x) for x in (cells.min() or 0, cells.max() or 0))  # type: ignore[arg-type]
-    return f"{low:g} to {top:g}, {cells.n_unique()} values"
-
-
-def described(head: pl.DataFrame) -> str:
-    """Return a clause with the kind and range, or the values, of each column."""
-    listed = []
-    for column in head.columns[:20]:
-        cells, name = head[column].drop_nulls(), cut(column)
-        words = words_of(cells) if cells.len() else None
-        if words is not None and words.n_unique() <= OFFERED:
-            listed.append(f"{name} ({', '.join(map(cut, sorted(words.unique().to_list())))})")
-        elif cells.dtype.is_numeric():
-            listed.append(f"{name} ({kind_of(cells.dtype)} {_range(cells)})")
-        else:
-            listed.append(f"{name} ({kind_of(cells.dtype)}, {cells.n_unique()} values)")
-    return "; ".join(listed) + "; …" * (head.width > 20)
-
-
-#: Decimals of numbers of 32 and 16 bits that are read as they were written.
-FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
-
-
-def as_decimals(values: FloatArray) -> FloatArray:
-    """Return 16- and 32-bit numbers as the decimals they stand for: 0.1 for 0.10000000149."""
-    tens = FLOAT_DECIMALS.get(str(values.dtype))
-    if tens is None:
-        return values
-    exact = values.astype(np.float64)
-    decimal = np.rint(exact * tens) / tens
-    return np.where(decimal.astype(values.dtype) == values, decimal, exact)

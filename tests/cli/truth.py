@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 600 tables of 60 kinds, names known and foreign.
+"""Files whose right reading is known: 610 tables of 61 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 600
+FILES = 610
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -665,6 +665,17 @@ def likert(d: Draw) -> Case:
     return case
 
 
+def exceedances(d: Draw) -> Case:
+    """Probabilities of at least the classes 1, 2 and 3 of 0 to 3."""
+    d.n = 1000
+    P, k = _classes(d, 4)
+    above = np.round(1.0 - P.cumsum(axis=1)[:, :3], 4)
+    cells = {f"p_ge{j + 1}": above[:, j] for j in range(3)} | {"label": k}
+    case = Case("exceedances", cells, P, k, {})
+    case.holds = ("are probabilities of at least that class",)
+    return case
+
+
 def by_alphabet(d: Draw) -> Case:
     """Numbers of classes that were sorted by their names, as encoders of labels do."""
     d.n = 1000
@@ -747,6 +758,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     free_text, threshold, answer_pairs, clicks, basis_points, terciles, sampled, percent_signs,
     competing_column, causes, status_words, parts, leads, unknown_word,
     lone_confidence, permuted, one_hot, tenths, comma_percents, verdicts, likert, by_alphabet,
+    exceedances,
     top_two, two_models, log_probabilities, thousandths, members, named_horizon,
 ]  # fmt: skip
 
