@@ -548,7 +548,7 @@ def _of_subgroups(parts: Subgroups) -> str:
         f"{p_is(p)} ({direction_of(*means, inf)})"
     )
     sentences = [
-        f"Subgroups: {len(wrong)} of {len(parts.tested)} are miscalibrated on their own{listed}; "
+        f"Subgroups: {on_their_own(len(wrong), len(parts.tested))}{listed}; "
         f"the worst is {worst}{error * (worst not in wrong)}."
     ]
     if parts.alike_pvalue is not None:
@@ -581,7 +581,7 @@ def _detail(
             what, which = "Classes", worst_part
             side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
         return (
-            f"{what}: {wrong} of {len(tests)} are miscalibrated on their own; the worst is "
+            f"{what}: {on_their_own(wrong, len(tests))}; the worst is "
             f"{which}: error {test.shown_estimate}, noise floor {test.shown_floor}{side}."
         )
     if question.kind == "shape":
@@ -638,6 +638,12 @@ def of_other_label(data: RowsOrTally) -> str:
         f"({percent(high.mean(), low.mean())}): are they the probability of {other}? Then give "
         "1 − p."
     )
+
+
+def on_their_own(wrong: int, tested: int, noun: str = "") -> str:
+    """Return "2 of 10 classes are miscalibrated on their own", with ``noun`` "classes"."""
+    verb, whose = ("is", "its") if wrong == 1 else ("are", "their")
+    return f"{wrong} of {tested}{f' {noun}' * bool(noun)} {verb} miscalibrated on {whose} own"
 
 
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:

@@ -27,10 +27,10 @@ from caltest.nulls import Run
 from caltest.recalibration import TemperatureScaling
 from caltest.reports.document import Section, first_of_kind
 from caltest.reports.elements import MINUS, NB, FirstScreen, KeyNumber, PartLine, points, share
+from caltest.reports.findings import on_their_own
 from caltest.reports.measures import Measures
 from caltest.results import (
     AuditReport,
-    AuditRow,
     AuditVerdict,
     ComparisonResult,
     ComparisonVerdict,
@@ -181,28 +181,18 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
     off = [p.name for p in parts if p.tone == "bad"]
     if off and row.verdict.rejects:
         listed = ", ".join(off[:MOST_SENTENCES]) + ", …" * (len(off) > MOST_SENTENCES)
-        return f"{_wrong_classes(row, len(off))}; off on average: {listed}."
+        wrong = on_their_own(max(row.n_wrong, len(off)), row.n_tests, "classes")  # by two tests
+        return f"{wrong}; off on average: {listed}."
     if off:
         return ""
     if not row.verdict.rejects:
         return "No class is wrong by itself beyond noise."
     error, floor = _size_in_points(row.test.estimate), _size_in_points(row.test.null_mean)
     return (
-        f"{_wrong_classes(row)}. "
+        f"{on_their_own(row.n_wrong, row.n_tests, 'classes')}. "
         f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
         f"floor {floor}); averages of all classes are right within noise."
     )
-
-
-def _wrong_classes(row: AuditRow, n_off: int = 0) -> str:
-    """Return the sentence part "2 of 10 classes are miscalibrated on their own".
-
-    ``row`` is the row of the audit that tests every class; ``n_off`` is the number of classes whose
-    average is off, by another test.
-    """
-    n_wrong = max(row.n_wrong, n_off)
-    verb, whose = ("is", "its") if n_wrong == 1 else ("are", "their")
-    return f"{n_wrong} of {row.n_tests} classes {verb} miscalibrated on {whose} own"
 
 
 def _bounded_groups(f: Findings) -> Subgroups | None:

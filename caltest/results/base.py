@@ -29,6 +29,7 @@ from caltest.results.rendering import (
     Content,
     aligned,
     attributes,
+    format_p,
     listed_fields,
     p_is,
     percent,
@@ -818,6 +819,13 @@ class Subgroups(Record):
         named = {"subgroup": self.names, "n": self.counts}
         return {**named, **columns, "adjusted": self.adjusted, **last}
 
+    @property
+    def _shown_adjusted(self) -> list[str]:
+        """Adjusted p-values as printed, with "≤" at the floor of a simulation."""
+        floors = [bool(getattr(test, "at_floor", False)) for test in self.tests]
+        pairs = zip(self.adjusted, floors, strict=True)
+        return ["–" if p is None else format_p(p, floor=floor) for p, floor in pairs]
+
     def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
         tests = rendering.columns_of_records(t for t in self.tests if t is not None)
         places = iter(range(len(self.tests)))
@@ -845,7 +853,7 @@ class Subgroups(Record):
             "predicted": [percent(p, p + gap) for p, _ in means],
             "observed": [percent(y, y + gap) for _, y in means],
             **attributes(self.tests, {"error": "shown_estimate", "noise floor": "shown_floor"}),
-            **{"adjusted": self.adjusted, "finding": self.findings},
+            **{"adjusted": self._shown_adjusted, "finding": self.findings},
         }
 
     def in_words(self) -> list[str]:
