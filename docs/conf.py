@@ -72,17 +72,19 @@ os.chdir(tempfile.mkdtemp())
 
 
 HERE = Path(__file__).parent
-REFERENCE = (HERE / "reference.md").read_text(encoding="utf-8")
-#: Lists of the reference: module and names.
-LISTS = [
-    (module, names.split())
-    for module, names in re.findall(
-        r"\.\. currentmodule:: ([\w.]+)\n\n\.\. autosummary::\n   :toctree: api\n"
-        r"   :nosignatures:\n\n"
-        r"((?:   \w+\n)+)",
-        REFERENCE,
-    )
-]
+REFERENCE = runpy.run_path(str(HERE.parent / "scripts" / "reference.py"))
+#: The page of the reference with all public names, and its lists: module and names.
+PAGE = (HERE / "reference.md").read_text(encoding="utf-8")
+COMPLETED = REFERENCE["completed"](PAGE)
+LISTS = REFERENCE["lists"](COMPLETED)
+# The pages of names are made for the lists in files, so that further names need a file.
+exclude_patterns.append("api/further.md")
+if FURTHER := [n for n in LISTS if n not in REFERENCE["lists"](PAGE)]:
+    (HERE / "api").mkdir(exist_ok=True)
+    section = REFERENCE["section"]
+    further = [section("Further", names, folder=".") for _, names in FURTHER]
+    (HERE / "api" / "further.md").write_text("\n".join(further), encoding="utf-8")
+    autosummary_generate = ["reference.md", "api/further.md"]
 
 
 def used_in():
@@ -179,6 +181,12 @@ def link_notebook(app, page, source):
         source[0] = re.sub(r"^(# .*)$", rf"\1\n\n{link}", source[0], count=1, flags=re.MULTILINE)
 
 
+def complete_reference(app, page, source):
+    """List the public names that no list of the reference has in the section of their room."""
+    if page == "reference":
+        source[0] = REFERENCE["completed"](source[0])
+
+
 def mathml(tex, block):
     """Return a formula as MathML; an equation number stands to its right."""
     tex = re.sub(r"\\tag\{(.*?)\}", r"\\qquad\\text{(\1)}", tex).replace(r"\dots", r"\ldots")
@@ -199,6 +207,7 @@ def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("builder-inited", write_notebooks)
     app.connect("source-read", link_notebook)
+    app.connect("source-read", complete_reference)
     app.connect("builder-inited", draw_gallery)
     app.connect("autodoc-process-docstring", add_returns, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", escape_bars)

@@ -23,14 +23,28 @@ PAGES = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("start.md
 SESSIONS = re.findall(r"```\n\$ (caltest [^\n]*)\n(?!```)(.*?)```", PAGES, re.DOTALL)
 
 
+REFERENCE = runpy.run_path(str(ROOT / "scripts" / "reference.py"))
+
+
 def _documented(module: str) -> set[str]:
     """Names with a page of the reference; ``currentmodule`` says of which module."""
-    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
-    lists = re.findall(
-        r"\.\. currentmodule:: ([\w.]+)\n\n\.\. autosummary::\n(?:   :.*\n)+\n((?:   \w+\n)+)",
-        reference,
-    )
-    return {name for of, names in lists if of == module for name in names.split()}
+    page = REFERENCE["completed"]((DOCS / "reference.md").read_text(encoding="utf-8"))
+    return {name for of, names in REFERENCE["lists"](page) if of == module for name in names}
+
+
+def test_a_new_name_of_a_room_is_listed_in_its_section():
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    exported = REFERENCE["exports"]()
+    rooms = {room for room, name in exported if room in ("nulls", "statistics", "tallies")}
+    more = [*exported, *((room, f"New{room}") for room in sorted(rooms))]
+    listed = REFERENCE["lists"](REFERENCE["completed"](page, more))
+    assert [names for of, names in listed if names[0].startswith("New")] == [
+        ["Newtallies"],
+        ["Newstatistics"],
+        ["Newnulls"],
+    ]
+    before = page.index("## Partitions")
+    assert REFERENCE["PLACE"].findall(page[:before])[-1] == ("Further statistics", "statistics")
 
 
 def test_every_public_name_is_in_the_reference():
