@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import problem, seen
+from conftest import STATISTICS, problem, seen
+from twins import Row, event
 from twins import basic as ref
 from twins import curves as curves
-from twins import errors as errors
 from twins import families as families
-from twins import kernel as kernels
 
 import caltest as ct
 from caltest.statistics import Flips
@@ -27,7 +26,7 @@ class Twin:
     """A statistic, and its value as computed from the probabilities and labels by loops."""
 
     statistic: Any
-    slow: Callable[..., float]
+    twin: Callable[..., float]
     classes: tuple[int, ...] = (2,)
     least: int = 1
     #: Whether the twin takes multipliers of the residuals as its third argument.
@@ -35,13 +34,6 @@ class Twin:
 
     def __str__(self) -> str:
         return repr(self.statistic)
-
-
-def event(slow, *options):
-    """The twin of a function of the probability of the event and of whether it happened."""
-    return lambda probs, labels, *signs: slow(
-        probs[:, 0], (labels == 0).astype(int), *options, *signs
-    )
 
 
 def walk(which, scaled=False):
@@ -101,7 +93,8 @@ def lowess(summary, span):
 MANY, QUARTERS = (2, 3, 10), ct.QuantileBins(4)
 quarters, fifths = partial(ref.quantile_cells, m=4), partial(ref.uniform_cells, m=5)
 SUMMARIES = (ct.ICI, np.mean), (ct.E50, np.median), (ct.E90, partial(np.quantile, q=0.9))
-TWINS = [
+TWINS: list[Twin | Row] = [
+    *(row for row in STATISTICS if row.twin),
     Twin(ct.KolmogorovSmirnov(), walk(0), moved=True),
     Twin(ct.Kuiper(), walk(1), moved=True),
     Twin(ct.KolmogorovSmirnov(scaled=True), walk(0, True), least=9, moved=True),
@@ -116,7 +109,6 @@ TWINS = [
     Twin(ct.CORP("log"), event(lambda p, y: curves.corp(p, y, "log")[0])),
     Twin(ct.Sweep(), event(lambda p, y: families.sweep(p, y, 1)[0])),
     Twin(ct.Sweep(norm="l2"), event(lambda p, y: families.sweep(p, y, 2)[0])),
-    Twin(ct.ATB(), event(errors.atb)),
     Twin(ct.CalibrationInTheLarge(), event(families.in_the_large), least=9, moved=True),
     Twin(ct.CoxScore(), event(families.cox_score), least=40, moved=True),
     Twin(ct.HosmerLemeshow(QUARTERS), hosmer_lemeshow(quarters), least=40),
@@ -131,7 +123,6 @@ TWINS = [
     Twin(ct.DebiasedL2(3), debiased(ct.UniformBins(3)), MANY, moved=True),
     Twin(ct.DebiasedL2(ct.VarianceTree(9)), debiased(ct.VarianceTree(9)), MANY, moved=True),
     Twin(ct.MultiScale(), multiscale, MANY, 9, moved=True),
-    Twin(ct.MMCE(), event(kernels.mmce)),
     *(
         Twin(kind(span=span, delta=0.0), lowess(summary, span), least=9)
         for kind, summary in (*SUMMARIES, (ct.Emax, np.max))
@@ -147,7 +138,7 @@ def test_values_and_batches(row, style):
     for seed, n in enumerate((1, 2, 9, 40, 41)):
         for k in row.classes if n >= row.least else ():
             probs, labels = problem(seed, n, k, style)
-            expected = pytest.approx(row.slow(probs, labels), **close)
+            expected = pytest.approx(row.twin(probs, labels), **close)
             fixed = row.statistic.prepare(problem_of(seen(probs)))
             assert row.statistic(seen(probs, labels)) == expected == fixed(labels)
             assert fixed.batch(np.tile(labels, (2, 1))) == pytest.approx([expected.expected] * 2)
@@ -163,7 +154,7 @@ def test_moved_residuals(row, style):
         signs = np.random.default_rng(k).choice([-1.0, 1.0, 0.5, 2.0], (3, 40))
         signs[0] = 1.0
         fixed = row.statistic.prepare(problem_of(seen(probs, labels)))
-        expected = [row.slow(probs, labels, s) for s in signs]
+        expected = [row.twin(probs, labels, s) for s in signs]
         np.testing.assert_allclose(fixed.values(Flips(signs)), expected, rtol=1e-9, atol=1e-10)
 
 
@@ -179,7 +170,7 @@ LAWS = [pytest.param(row, k, id=f"{row}-{k}") for row in FEW for k in SMALL if k
 def test_laws_by_enumeration(row, k):
     probs, labels = SMALL[k]
     result = ct.calibration_test(seen(probs, labels), None, row.statistic)
-    values, weights = ref.enumerated_law(lambda y: row.slow(probs, y), probs)
+    values, weights = ref.enumerated_law(lambda y: row.twin(probs, y), probs)
     fixed = row.statistic.prepare(problem_of(seen(probs)))
     gaps = np.abs(values - fixed.centre) if fixed.two_sided else values
     tail = ref.summary(gaps, weights, gaps[np.argmin(np.abs(values - result.estimate))])[0]

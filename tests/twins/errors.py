@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.integrate
 
+import caltest as ct
+from twins import Row, event
 from twins.curves import row_score
 
 
@@ -93,3 +95,6 @@ def proper_norm(order, f, g, label):
     units = step * np.eye(len(f))
     gradient = np.array([(height(g + u) - height(g - u)) / (2 * step) for u in units])
     return height(g) + float(gradient @ (outcome - g))
+
+
+ROWS = [Row(ct.ATB(), two_classes=True, tally=1e-4, twin=event(atb))]

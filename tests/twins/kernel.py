@@ -1,9 +1,12 @@
-"""Slow twins of the kernel errors, from the papers: double loops and plain sums, no caltest."""
+"""Slow twins of the kernel errors, from the papers: double loops and plain sums."""
 
 import itertools
 import math
 
 import numpy as np
+
+import caltest as ct
+from twins import Row, event
 
 KERNELS = {
     "laplace": lambda p, q, nu: math.exp(-math.sqrt(sum((p - q) ** 2)) / nu),
@@ -63,3 +66,6 @@ def mmce(p, hits, nu=0.4):
     k = lambda i, j: math.exp(-abs(p[i] - p[j]) / nu)  # noqa: E731
     total = sum((hits[i] - p[i]) * (hits[j] - p[j]) * k(i, j) for i, j in pairs) / len(p) ** 2
     return math.sqrt(max(0.0, total))
+
+
+ROWS = [Row(ct.MMCE(), two_classes=True, tally=1e-4, twin=event(mmce))]
