@@ -489,7 +489,8 @@ def display(data: Predictions) -> str:
         right = data.labels == (0 if data.induced else 1) if binary else _is_right(data)
         share = float(np.average(right, weights=data.weights))
         mean = float(np.average(likelihood, weights=data.weights))
-        names = ("events", "predicted") if binary else ("right", "mean confidence")
+        events = data.event_name or "events"
+        names = (events, "predicted") if binary else ("right", "mean confidence")
         numbers.append((names[0], percent(share, mean), f"{names[1]} {percent(mean, share)}"))
     counts, _ = np.histogram(likelihood, HISTOGRAM_BARS, (0.0, 1.0))
     axis = axes_of("event" if binary else "top", data.event_name)[0]

@@ -221,9 +221,13 @@ def _difference(
     from caltest.inference import compare  # only gates with two models need it
 
     (new, in_use), level = both, 1.0 - share
+    if not isinstance(new, AnyTally):  # rows have been questioned already
+        facts: Facts = {"as_is": True}
+    else:
+        facts = {}
     comparison = compare(
         *(new, in_use, None, statistic), lens=lens, paired=paired, level=level, names=names,
-        as_is=True, **draws,
+        **facts, **draws,
     )  # fmt: skip
     go_on(comparison.ended)
     interval = confidence_interval(old, None, statistic, lens=lens, level=level, **draws)

@@ -1,7 +1,8 @@
 """Answers that only a report gives: the data, measures with intervals, classes, a smooth curve.
 
 :class:`Measures` has the measures of the field (O:E, slope, ICI, Brier score …) with intervals;
-:class:`DataSummary`, :class:`ClassTable` and :func:`lowess` stand beside them.
+:class:`DataSummary`, :class:`ClassTable`, :class:`FollowedSites` and :func:`lowess` stand beside
+them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from scipy.special import ndtri, stdtrit
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import first_of, several
 from caltest.data import Predictions
+from caltest.data.lenses import LensLike
 from caltest.errors import StatisticError
 from caltest.inference import brier_decomposition, cox_recalibration
 from caltest.inference.cox import log_ratio
 from caltest.inference.reliability import View, spread
 from caltest.nulls.laws import clopper_pearson
-from caltest.results import CoxRecalibration, ReliabilityFit, Result
+from caltest.results import CoxRecalibration, ReliabilityFit, Result, format_range, format_value
 from caltest.results import rendering as frames
-from caltest.results.rendering import Columns, percent
+from caltest.results.rendering import Columns, percent, spread_of
 from caltest.statistics import (
     E50,
     E90,
@@ -418,6 +420,73 @@ class ClassTable(Result):
             "Observed − predicted of independent rows, in standard deviations under calibration."
         )
         return [words, *([f"{several(left, 'class')} nearer to 0 left out."] if left else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedSites(Result):
+    """Table of sites with follow-up: O:E, calibration-in-the-large and slope of each.
+
+    All fields but ``lens`` and ``level`` have an entry for each site; intervals are of ``level``,
+    for one site each.
+    """
+
+    site: tuple[str, ...]
+    count: tuple[int, ...]
+    oe: tuple[float, ...]
+    oe_interval: tuple[tuple[float, float], ...]
+    in_the_large: tuple[float, ...]
+    in_the_large_interval: tuple[tuple[float, float], ...]
+    slope: tuple[float, ...]
+    slope_interval: tuple[tuple[float, float], ...]
+    lens: str
+    level: float
+
+    @classmethod
+    def of(cls, data: Predictions, lens: LensLike | None, level: float) -> FollowedSites:
+        """Fit Cox's line at every site of rows with follow-up; ``by`` names the sites.
+
+        Sites without a finite fit are left out and named in a note. StatisticError if none is left.
+        """
+        fits, notes = dict[str, CoxRecalibration](), list[str]()
+        for name, rows in data.subgroups().items():
+            part = replace(data, by=None, features=None).take(rows)
+            try:
+                fits[name] = cox_recalibration(part, lens=lens, level=level)
+            except StatisticError as error:
+                notes.append(f"site {name} is left out: {error}")
+        if not fits:
+            raise StatisticError(f"no site has a finite fit: {'; '.join(notes)}")
+        lines = [*fits.values()]
+        measures: dict[str, Any] = {
+            name: tuple(vars(line)[name] for line in lines) for name in SITE_MEASURES
+        }
+        return cls(
+            site=tuple(fits), count=tuple(line.n for line in lines), **measures,
+            lens=lines[0].lens, level=level, n=data.n, n_classes=data.n_classes, notes=tuple(notes),
+        )  # fmt: skip
+
+    def _procedure(self) -> list[str]:
+        return ["Cox recalibration of every site", self.lens, f"{self._percent} intervals"]
+
+    def _tables(self) -> list[Columns]:
+        heads = ("O:E", "in the large", "slope")
+        table: dict[str, list[str]] = {"site": [*self.site], "n": [*map(str, self.count)]}
+        for head, name in zip(heads, SITE_MEASURES[::2], strict=True):
+            values, ends = vars(self)[name], vars(self)[f"{name}_interval"]
+            table[head] = [
+                f"{format_value(v, spread_of(*e))} ({format_range(*e)})"
+                for v, e in zip(values, ends, strict=True)
+            ]
+        return [table]
+
+    def _in_words(self) -> list[str]:
+        return [f"Each interval holds for one site ({self._percent})."]
+
+
+#: Fields of Cox's line that a site with follow-up has.
+SITE_MEASURES = (
+    *("oe", "oe_interval", "in_the_large", "in_the_large_interval", "slope", "slope_interval"),
+)
 
 
 # ------------------------------------------------------------------------------

@@ -37,7 +37,15 @@ from caltest.reports.audit import audited
 from caltest.reports.document import Report, Section, paragraph
 from caltest.reports.findings import whole_rows
 from caltest.reports.first_screen import Findings, ScreenTerms, first_screen, within_sites
-from caltest.reports.measures import WORDING, ClassTable, DataSummary, Measures, cox_line, lowess
+from caltest.reports.measures import (
+    WORDING,
+    ClassTable,
+    DataSummary,
+    FollowedSites,
+    Measures,
+    cox_line,
+    lowess,
+)
 from caltest.results import AuditReport, Result, ending
 from caltest.results.sketches import axes_of
 from caltest.statistics import ECE, RowProblem, StatisticLike
@@ -294,6 +302,8 @@ def _size(request: ReportRequest) -> list[Result]:
 def _sites(request: ReportRequest) -> list[Result]:
     if (data := request.grouped) is None:
         raise _absent("sites")
+    if data.followup is not None:
+        return [FollowedSites.of(data, request.view.lens, request.level)]
     return [meta_analysis(within_sites(data), lens=request.view.lens, level=request.level)]
 
 
@@ -421,7 +431,10 @@ def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...],
         except StatisticError as error:
             left_out.append(f"{title}: {error}")
             continue
-        meaning = part["meaning"] + part.get("clustered", "") * (data.n_clusters is not None)
+        followed = data.followup is not None and "followed" in part
+        meaning = part["followed" if followed else "meaning"] + part.get("clustered", "") * (
+            data.n_clusters is not None
+        )
         sections.append(Section(key, title, meaning, tuple(results)))
         left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
     left_out += [words["dependence"]] * (data.n_clusters is None)

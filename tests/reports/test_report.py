@@ -421,3 +421,24 @@ def test_an_audit_names_columns_that_it_has_not_searched():
         test = replace(score.test, estimate=score.test.null_mean + sd * score.test.null_std)
         loud = replace(report, rows=(replace(score, test=test),))
         assert ("A score above 2 sd may still be noise" in str(loud)) is said
+
+
+def test_a_follow_up_report_has_a_table_of_sites():
+    rng = np.random.default_rng(6)
+    p, site = rng.uniform(0.05, 0.5, 900), rng.choice(["Graz", "Lund"], 900)
+    died = rng.exponential(-1.0 / np.log1p(-np.clip(p + 0.15 * (site == "Graz"), 0.0, 0.9)))
+    left = rng.exponential(3.0, 900)
+    seen = ct.Followup(np.minimum(died, left), died <= left, 1.0)
+    page = ct.report(p, seen, by=site, profile="clinical", **RUN)
+    (part,) = (section for section in page.sections if section.key == "sites")
+    table = part.results[0]
+    one = ct.cox_recalibration(
+        p[site == "Graz"],
+        ct.Followup(*(v[site == "Graz"] for v in (np.minimum(died, left), died <= left)), 1.0),
+    )
+    assert table.site == ("Graz", "Lund")
+    assert (table.oe[0], table.slope_interval[0]) == (one.oe, one.slope_interval)
+    assert table.oe_interval[0][0] > 1.0
+    assert not any("site" in reason.lower() for reason in page.unexamined)
+    assert "Graz" in page.to_html()
+    assert type(page).from_json(page.to_json()).sections[0].key == page.sections[0].key
