@@ -92,11 +92,10 @@ def read_predictions(
     Parameters
     ----------
     source : path, pattern, sequence of these, or table
-        Files ``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.jsonl``, ``.parquet``, ``.arrow``,
-        ``.feather``, ``.xlsx``, ``.npz``, ``.npy``, each also in ``.gz``, ``.zst`` or ``.zip``;
-        logs of lm-evaluation-harness, Inspect and HELM; ``-`` is the standard input. Several files
-        are read as one. Tables of pandas, polars, Arrow, duckdb and all others that offer
-        ``__arrow_c_stream__``, and mappings of names to columns.
+        Files of the formats that ``docs/files.md`` lists, known by ending or first bytes, also in
+        ``.gz``, ``.zst`` or ``.zip``; logs of lm-evaluation-harness, Inspect and HELM; ``-`` is the
+        standard input. Several files are read as one. Tables of pandas, polars, Arrow, duckdb and
+        all others that offer ``__arrow_c_stream__``, and mappings of names to columns.
     probs : str or sequence of str, optional
         One expression, the probability of the event; or one for each class, in order; or a pattern
         of names such as ``"p_*"``.

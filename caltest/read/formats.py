@@ -1,4 +1,4 @@
-"""From files to tables of polars: text, JSON, Parquet, Arrow, Excel and NumPy, also compressed.
+"""From files to tables of polars, also compressed ones: ``FILE_FORMATS`` lists the formats.
 
 :func:`open_table` recognises a format by content and suffix and returns a :class:`Table`, a lazy
 frame with names for messages. Logs of lm-eval, Inspect and HELM become tables as well. Lines of
@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -38,28 +38,53 @@ from caltest.read.expressions import key
 if TYPE_CHECKING:
     import polars as pl
 
-#: Formats, and the endings of their files.
-ENDINGS = {
-    "csv": (".csv", ".tsv", ".txt", ".tab"),
-    "json": (".json", ".jsonl", ".ndjson"),
-    "parquet": (".parquet",),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "excel": (".xlsx", ".xls", ".xlsb", ".ods"),
-    "npz": (".npz",),
-    "npy": (".npy",),
-    "inspect": (".eval",),
-}
+
+class FileToOpen(NamedTuple):
+    """File of a known format: its path, its name in messages, and what its opener may need.
+
+    ``folder`` is a temporary folder for corrected copies, ``sheet`` the sheet of an Excel file.
+    """
+
+    path: Path
+    name: str
+    folder: Path
+    sheet: str | None = None
+
+
+class Format(NamedTuple):
+    """File format: its name, endings and first bytes, and the function that opens a file.
+
+    A file without an ending is known by its first bytes. A format without endings is one of JSON,
+    known by its content. ``docs/files.md`` has a row for each format.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    beginning: bytes | tuple[bytes, ...]
+    opened: Callable[[FileToOpen], Table]
+
+
+#: All formats; the functions that open their files stand below.
+FILE_FORMATS = (
+    Format("csv", (".csv", ".tsv", ".txt", ".tab"), (), lambda file: _delimited(file)),
+    Format("json", (".json", ".jsonl", ".ndjson"), (b"{", b"["), lambda file: _json(file, "")),
+    Format("parquet", (".parquet",), b"PAR1", lambda file: _parquet(file)),
+    Format("arrow", (".arrow", ".feather", ".ipc"), b"ARROW1", lambda file: _arrow(file)),
+    Format("excel", (".xlsx", ".xls", ".xlsb", ".ods"), (), lambda file: _excel(file)),
+    Format("npz", (".npz",), (), lambda file: _numpy(file)),
+    Format("npy", (".npy",), b"\x93NUMPY", lambda file: _numpy(file)),
+    Format("lm-eval", (), (), lambda file: _json(file, "lm-eval")),
+    Format("inspect", (".eval",), (), lambda file: _inspect(file)),
+    Format("helm", (), (), lambda file: _json(file, "helm")),
+)
 
 
 #: What ``format`` may be.
-FORMATS = ("csv", "json", "parquet", "arrow", "excel", "npz", "npy", "lm-eval", "inspect", "helm")
+FORMATS = tuple(known.name for known in FILE_FORMATS)
 
 
-#: First bytes of files that come without an ending.
-BEGINNINGS: dict[str, bytes | tuple[bytes, ...]] = {
-    ".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".zip": b"PK\x03\x04", ".parquet": b"PAR1",
-    ".arrow": b"ARROW1", ".npy": b"\x93NUMPY", ".json": (b"{", b"["), ".csv": b"",
-}  # fmt: skip
+#: First bytes of compressed files.
+PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".zip": b"PK\x03\x04"}
 
 
 #: Cells that say that there is no value.
@@ -175,49 +200,32 @@ def _opened(path: Path, name: str, folder: Path, format: str | None, sheet: str 
     if path.stat().st_size == 0:
         raise InvalidPredictionsError("the file is empty, without even a header")
     ending = path.suffix.lower() or _beginning(path)
-    if ending in (".gz", ".zst", ".zip") and format not in ("npz", "excel", "inspect"):
+    if ending in PACKED and format not in ("npz", "excel", "inspect"):
         path, ending = _unpacked(path, ending, folder)
-    kind = format or next((k for k, endings in ENDINGS.items() if ending in endings), None)
-    if kind is None:
-        endings = ", ".join(e for group in ENDINGS.values() for e in group)
+    fits = (k for k in FILE_FORMATS if (k.name == format if format else ending in k.endings))
+    known = next(fits, None)
+    if known is None:
+        endings = ", ".join(e for k in FILE_FORMATS for e in k.endings)
         raise InvalidPredictionsError(
             f"files of type {ending or '(no ending)'} are unknown; known are {endings}, also in "
             ".gz, .zst and .zip: name its format",
             [Reading({"format": "csv"}, "it is text with a delimiter")],
         )
-    if sheet is not None and kind != "excel":
+    if sheet is not None and known.name != "excel":
         raise InvalidPredictionsError(
             "only Excel files have sheets: leave the sheet out", [Reading({"sheet": None})]
         )
-    return _table(path, name, kind, folder, sheet)
-
-
-def _table(path: Path, name: str, kind: str, folder: Path, sheet: str | None) -> Table:
-    import polars as pl
-
-    if kind == "csv":
-        return replace(_delimited(path, folder), name=name)
-    if kind == "parquet":
-        return flat(Table(name, pl.scan_parquet(path), seekable=True))
-    if kind == "arrow":
-        with path.open("rb") as file:
-            whole = file.read(6) == b"ARROW1"
-        return flat(Table(name, pl.scan_ipc(path) if whole else pl.read_ipc_stream(path).lazy()))
-    if kind == "excel":
-        return _excel(path, name, sheet)
-    if kind in ("npz", "npy"):
-        arrays = _arrays(path, kind)
-        notes = tuple(ONE_HOT.format(n) for n, array in arrays.items() if _is_one_hot(n, array))
-        return Table(name, of_arrays(arrays).lazy(), notes)
-    if kind == "inspect" and zipfile.is_zipfile(path):
-        return Table(name, pl.LazyFrame(), log="inspect", content=path)
-    return _json(path, name, "" if kind == "json" else kind)
+    return known.opened(FileToOpen(path, name, folder, sheet))
 
 
 def _beginning(path: Path) -> str:
+    """Return the ending that the first bytes of a file stand for; ".csv" for all others."""
     with path.open("rb") as file:
         start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return next(ending for ending, mark in BEGINNINGS.items() if start.startswith(mark))
+    marks = PACKED | {k.endings[0]: k.beginning for k in FILE_FORMATS if k.endings}
+    return next(
+        (ending for ending, mark in marks.items() if mark and start.startswith(mark)), ".csv"
+    )
 
 
 # ------------------------------------------------------------------------------
@@ -275,13 +283,11 @@ def unzst(data: bytes) -> bytes:
 # Text with a delimiter.
 
 
-def _delimited(path: Path, folder: Path) -> Table:
-    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB.
-
-    ``folder`` is a temporary folder for a corrected copy, if one is needed.
-    """
+def _delimited(source: FileToOpen) -> Table:
+    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
     import polars as pl
 
+    path, title, folder, _ = source
     refuse_long_lines(path)
     path, notes = _as_utf8(path, folder)
     with path.open("rb") as file:
@@ -320,7 +326,7 @@ def _delimited(path: Path, folder: Path) -> Table:
         schema = dict.fromkeys(
             (name or f"column_{k + 1}" for k, name in enumerate(header)), pl.String
         )
-        return Table("", pl.DataFrame(schema=schema).lazy(), tuple(notes))
+        return Table(title, pl.DataFrame(schema=schema).lazy(), tuple(notes))
     names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
     checked = checked_lines(path, delimiter, len(names), folder)
     notes = [*notes, *checked.notes]
@@ -333,7 +339,7 @@ def _delimited(path: Path, folder: Path) -> Table:
     if rows[0] == names:  # the first rows need not be looked at again
         scan["schema"] = frame.collect_schema()
         frame = pl.scan_csv(checked.path, **scan)
-    return Table("", frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
+    return Table(title, frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
 
 
 def _of_foreign_digits(path: Path, scan: Mapping[str, Any]) -> dict[str, Any]:
@@ -455,12 +461,34 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
 
 
 # ------------------------------------------------------------------------------
+# Columns in binary form.
+
+
+def _parquet(source: FileToOpen) -> Table:
+    import polars as pl
+
+    return flat(Table(source.name, pl.scan_parquet(source.path), seekable=True))
+
+
+def _arrow(source: FileToOpen) -> Table:
+    """Return an Arrow file, or a stream of Arrow, as a table."""
+    import polars as pl
+
+    with source.path.open("rb") as file:
+        whole = file.read(6) == b"ARROW1"
+    frame = pl.scan_ipc(source.path) if whole else pl.read_ipc_stream(source.path).lazy()
+    return flat(Table(source.name, frame))
+
+
+# ------------------------------------------------------------------------------
 # JSON: objects a line or in a list, or lists by name; one level of nesting becomes columns.
 
 
-def _json(path: Path, name: str, log: str) -> Table:
+def _json(source: FileToOpen, log: str) -> Table:
+    """Return JSON as a table; ``log`` is the harness whose log it is said to be."""
     import polars as pl
 
+    path, name = source.path, source.name
     refuse_long_lines(path)
     if not log and path.stat().st_size > HEAD:
         with path.open("rb") as file:
@@ -522,6 +550,15 @@ LOG_KEYS = ("filtered_resps", "samples", "stats", "request_states")
 
 #: Key of a state of HELM, which is refused with the file to read.
 STATE = LOG_KEYS[-1]
+
+
+def _inspect(source: FileToOpen) -> Table:
+    """Return a log of Inspect, in its own archive or in JSON."""
+    if zipfile.is_zipfile(source.path):
+        import polars as pl
+
+        return Table(source.name, pl.LazyFrame(), log="inspect", content=source.path)
+    return _json(source, "inspect")
 
 
 def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
@@ -706,7 +743,13 @@ def _series(name: str, array: AnyArray) -> pl.Series:
     return pl.Series(name, np.ascontiguousarray(array))
 
 
-def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
+def _numpy(source: FileToOpen) -> Table:
+    arrays = _arrays(source.path)
+    notes = tuple(ONE_HOT.format(n) for n, array in arrays.items() if _is_one_hot(n, array))
+    return Table(source.name, of_arrays(arrays).lazy(), notes)
+
+
+def _arrays(path: Path) -> dict[str, AnyArray]:
     """Return the arrays of a NumPy file by name.
 
     In an archive, arrays of another length than most are left out.
@@ -747,10 +790,11 @@ def _arrays(path: Path, kind: str) -> dict[str, AnyArray]:
 # Excel.
 
 
-def _excel(path: Path, name: str, sheet: str | None) -> Table:
-    """Return the sheet called ``sheet`` as a table, or the only sheet that holds one."""
+def _excel(source: FileToOpen) -> Table:
+    """Return the sheet that is asked for as a table, or the only sheet that holds one."""
     import polars as pl
 
+    path, name, _, sheet = source
     imported("fastexcel", "excel", "Excel files")
     try:
         raw = pl.read_excel(

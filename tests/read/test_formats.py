@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +16,7 @@ from files_of_tests import CSV, LABELS, PROBS, check, refused, written, zipped, 
 import caltest as ct
 from caltest.errors import InvalidPredictionsError
 from caltest.read.files import read_predictions
+from caltest.read.formats import FILE_FORMATS, FORMATS, PACKED
 
 P, Y = [0.25, 0.75, 0.5], [0, 1, 1]
 TEXT = "p,y,site\n0.25,0,a\n0.75,1,b\n0.5,1,a\n"
@@ -53,6 +56,27 @@ def test_one_table_in_many_forms(tmp_path, name, data):
     read = read_predictions(tmp_path / name)
     np.testing.assert_allclose(read.probs[:, 1], P)
     np.testing.assert_array_equal(read.labels, Y)
+
+
+def test_the_page_of_formats_has_every_ending_and_format():
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Formats\n")[2].partition("\n\n## ")[0]
+    cells = " ".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
+    endings = {ending for known in FILE_FORMATS for ending in known.endings}
+    assert {*re.findall(r"`(\.\w+)`", cells)} == endings
+    harnesses = {"lm-eval": "lm-evaluation-harness", "inspect": "Inspect", "helm": "HELM"}
+    unnamed = [known.name for known in FILE_FORMATS if not known.endings]
+    assert all(harnesses[name] in table for name in unnamed)
+
+
+@pytest.mark.parametrize("known", [k for k in FILE_FORMATS if k.endings], ids=lambda k: k.name)
+def test_formats_have_endings_and_first_bytes_of_their_own(known):
+    others = [k for k in FILE_FORMATS if k is not known]
+    assert not {*known.endings} & {ending for k in others for ending in k.endings}
+    assert known.name in FORMATS
+    marks = known.beginning if isinstance(known.beginning, tuple) else (known.beginning,)
+    taken = [k.beginning for k in others if k.beginning] + [*PACKED.values()]
+    assert not any(mark.startswith(other) for mark in marks for other in taken)
 
 
 def test_zstandard(tmp_path):
