@@ -574,8 +574,13 @@ class SegmentSearch(Result):
         """
         rows = self.segments or (self.whole, *self.strongest)
         return attributes(rows, SEGMENT_COLUMNS) | {
-            "evidence": [f"{row.evidence:.1f}" for row in rows]
+            "evidence": [f"{row.evidence:.1f}" for row in rows],
+            "pvalue": [format_p(row.pvalue, floor=self._at_floor(row.pvalue)) for row in rows],
         }
+
+    def _at_floor(self, p: float) -> bool:
+        """Return whether no redraw reached the evidence of a p-value."""
+        return self.n_resamples > 0 and p * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property
     def worst(self) -> Segment:
@@ -620,8 +625,7 @@ class SegmentSearch(Result):
     @property
     def shown_p(self) -> str:
         """p-value as printed, with "≤" where no redraw reached the observed evidence."""
-        floor = self.n_resamples > 0 and self.pvalue * (1 + self.n_resamples) < 1.0 + 1e-9
-        return format_p(self.pvalue, floor=floor)
+        return format_p(self.pvalue, floor=self._at_floor(self.pvalue))
 
     def _procedure(self) -> list[str]:
         return [f"segments of {self.min_rows} rows", self.lens, f"{self.null} null"]
