@@ -255,19 +255,37 @@ class _Readings(Head):
         return len(listed) == 1 and name in self.words and self.words[name].n_unique() > 2
 
     def several_labels(self) -> list[Reading]:
-        """Return the reading of pairs p_A, y_A of columns, one for each label of a row; or []."""
+        """Return readings of pairs such as p_A, y_A of columns: labels of a row, or models.
+
+        Columns of 0 and 1 are called after the columns of predictions but for their beginning. []
+        if there are no such pairs, or if predictions sum to 1 as those of one label do.
+        """
         if self.given.keys() - {"features"}:
             return []
-        both = [
-            {n.partition("_")[2]: n for n in self.free if n.startswith(s)} for s in ("p_", "y_")
-        ]
-        probs, labels = both
-        numbers = len(probs) > 1 and all(n in self.numbers for n in probs.values())
-        if not numbers or [*probs] != [*labels] or self.sum_to_one([*probs.values()]):
+        groups: dict[str, dict[str, str]] = {}
+        for name in self.free:
+            stem, _, tail = name.partition("_")
+            if tail and name in self.numbers:
+                groups.setdefault(stem, {})[tail] = name
+        found = []
+        for p, probs in groups.items():
+            names = [*probs.values()]
+            if len(names) < 2 or not all(self.is_within(n, 0.0, 1.0) for n in names):
+                continue
+            for y, labels in groups.items():
+                flags = (n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
+                if [*labels] == [*probs] and all(flags) and not self.sum_to_one(names):
+                    listed = {"probs": names, "label": [*labels.values()]}
+                    named = {o: ", ".join(map(quoted, n)) for o, n in listed.items()}
+                    short = {} if (p, y) == ("p", "y") else named
+                    found.append((short | {"multilabel": True}, named))
+        if len(found) != 1:
             return []
-        events = all(n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
-        inside = all(self.is_within(n, 0.0, 1.0) for n in probs.values())
-        return [Reading({"multilabel": True}, verb="audit")] if events and inside else []
+        labels_of_row, models = found[0]
+        return [
+            Reading(labels_of_row, "a row can have several labels at once", verb="audit"),
+            Reading(models, "each is a model with outcomes of its own", verb="compare"),
+        ]
 
     def shares(self) -> list[Reading]:
         """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.

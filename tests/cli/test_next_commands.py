@@ -242,7 +242,7 @@ def of_three(path, rng, kind, n=400):
 @pytest.mark.parametrize(
     ("kind", "condition", "flag"),
     [
-        ("votes", "they count votes", "--votes"),
+        pytest.param("votes", "they count votes", "--votes", marks=pytest.mark.slow),
         ("labels", "a row can have several labels at once", "--multilabel"),
     ],
 )
@@ -255,7 +255,7 @@ def test_several_outcome_columns_are_votes_or_several_labels(
     other = [words for line, words in commands_of(err) if condition not in line]
     assert (code, len(right), len(other)) == (2, 1, 1)
     assert flag in right[0]
-    code, out, err = run(*right[0])
+    code, out, err = run(*right[0], "--n-resamples", "199")
     assert code == 0, err
     assert "Verdict: CALIBRATED" in out
     code, _, err = run(*other[0])  # the condition is false: no verdict
@@ -274,6 +274,6 @@ def test_counts_of_votes_beside_one_probability_are_no_several_labels(tmp_path, 
     code, _, err = run("audit", file, "--label", "n_no,n_yes")
     ((_, words),) = commands_of(err)
     assert (code, "--multilabel" in words) == (2, False)
-    code, out, err = run(*words)
+    code, out, err = run(*words, "--n-resamples", "199")
     assert code == 0, err
     assert "Verdict: CALIBRATED" in out

@@ -453,21 +453,24 @@ def test_arrays_with_a_column_for_each_row_are_refused_with_the_transpose(tmp_pa
     assert read_predictions(file).n == 50
 
 
-@pytest.mark.parametrize("verb", ["audit", "report", "segments", "test"])
-def test_pairs_of_several_labels_are_read_by_the_printed_command(verb, tmp_path, run):
+@pytest.mark.parametrize(("verb", "stems"), [("audit", "py"), ("segments", ("score", "has"))])
+def test_pairs_of_outcome_columns_are_labels_or_models(verb, stems, tmp_path, run):
     rng = np.random.default_rng(13)
     P = rng.uniform(0.05, 0.95, (300, 3)).round(4)
     names = ("a", "b", "c")
-    columns = {f"p_{name}": P[:, j] for j, name in enumerate(names)}
-    columns |= {f"y_{name}": (rng.random(300) < P[:, j]) * 1 for j, name in enumerate(names)}
+    columns = {f"{stems[0]}_{name}": P[:, j] for j, name in enumerate(names)}
+    columns |= {
+        f"{stems[1]}_{name}": (rng.random(300) < P[:, j]) * 1 for j, name in enumerate(names)
+    }
     file = tmp_path / "labels.csv"
     pl.DataFrame(columns).write_csv(file)
-    out = ("-o", tmp_path / "r.html") * (verb == "report")
-    code, _, err = run(verb, file, *out)
-    (line,) = (line for line in err.splitlines() if line.startswith("run: "))
+    code, _, err = run(verb, file)
     assert code == 2
-    code, out, err = run(*shlex.split(line.partition("caltest ")[2]))
-    assert (code, "labels a, b, c" in out + err or "300" in out) == (0, True)
+    printed = [line for line in err.splitlines() if line.startswith("if ")]
+    for line, verb, said in zip(printed, ("audit", "compare"), ("labels", "a model"), strict=True):
+        words = shlex.split(line.partition("caltest ")[2])
+        assert (words[0], said in line) == (verb, True)
+        assert run(*words, "--n-resamples", "199")[0] == 0
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(-0.8, "in doubt"), (0.8, "miscalibrated")])
