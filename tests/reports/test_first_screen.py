@@ -154,6 +154,7 @@ def test_without_a_tolerance_the_error_is_at_least_the_mean_difference():
     assert f"{100 * signed.low:.1f}" in error.note
 
 
+@pytest.mark.slow
 def test_a_wrong_class_is_told_by_predicted_and_observed_and_by_what_mends_it():
     rng = np.random.default_rng(7)
     z = rng.normal(0.0, 1.6, (3000, 4))

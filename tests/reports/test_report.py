@@ -423,6 +423,7 @@ def test_an_audit_names_columns_that_it_has_not_searched():
         assert ("A score above 2 sd may still be noise" in str(loud)) is said
 
 
+@pytest.mark.slow
 def test_a_follow_up_report_has_a_table_of_sites():
     rng = np.random.default_rng(6)
     p, site = rng.uniform(0.05, 0.5, 900), rng.choice(["Graz", "Lund"], 900)
