@@ -61,8 +61,10 @@ def questioned_arrays(
 ) -> Predictions:
     """Return predictions with the notes of the guards of arrays; tables were asked when read.
 
-    ``probs``, ``labels`` and ``facts`` are the arguments as they were given.
-    DoubtfulInputError where the values say that they are meant otherwise, without ``as_is``.
+    ``probs``, ``labels`` and ``facts`` are the arguments as they were given to
+    :func:`read_arguments`; where ``labels`` is None or ``probs`` a table, ``data`` is returned
+    unchanged. DoubtfulInputError where the values say that they are meant otherwise, unless
+    ``facts`` has ``as_is=True``.
     """
     if labels is None or (type(probs) is not np.ndarray and is_table(probs)):
         return data
@@ -73,10 +75,12 @@ def questioned_arrays(
 def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts]) -> Predictions:
     """Return checked :class:`Predictions` of arrays, or of a table in memory.
 
-    ``facts`` as in :meth:`Predictions.of`. Beside a table, labels and facts may be names of its
-    columns, expressions in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables and
-    arrays that lack a value. Tables raise questions when they are read; arrays when a test takes
-    them.
+    ``probs`` and ``labels`` are arrays, or ``probs`` is a table, whose column of labels is found by
+    its name if ``labels`` is None. ``facts`` as in :meth:`Predictions.of`. Beside a table, labels
+    and facts may be names of its columns, expressions in SQL over them, or arrays. ``drop_missing``
+    leaves out rows of tables and arrays that lack a value. Tables raise questions
+    (DoubtfulInputError) when they are read; arrays when a test takes them. InvalidPredictionsError
+    for values that are no predictions.
     """
     rounded = facts.get("rounded", "auto")
     if not facts.keys() - {"rounded"} and (rounded == "auto" or rounded is False):
@@ -109,7 +113,8 @@ def _complete(probs: object, labels: object, options: Fields) -> Predictions:
     """Return predictions of the array rows that lack no value, with a note on the rows left out.
 
     ``options`` are the other arguments of :meth:`Predictions.of`; design arguments are cut to the
-    same rows.
+    same rows. If no value is missing, this is ``Predictions.of(probs, labels, **options)`` without
+    a note.
     """
     values, truth = as_ndarray(probs, "probs"), as_column(labels, "labels")
     missing = np.zeros(len(truth), dtype=bool)
@@ -156,7 +161,8 @@ def _rows_of(value: Any, rows: IntArray) -> Any:
 class _Beside(NamedTuple):
     """Input given as a table with further arrays: arrays become columns of the table.
 
-    ``wanted`` are the requested columns, and ``facts`` the arguments that are no columns.
+    ``table`` has the added columns, ``wanted`` are the options of the reading, which name the
+    requested columns, and ``facts`` the design arguments, by name, that cannot be columns.
     """
 
     table: Table
@@ -179,7 +185,10 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
 def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Beside:
     """Return the table with each array argument added as a column called ``NAME=``.
 
-    Arrays have one value for each row. InvalidPredictionsError where rows have no common order.
+    ``probs`` is the table, ``labels`` its labels or None. ``options`` are the arguments of
+    :meth:`Predictions.of`, from which those with one value a row are removed, and ``choices`` the
+    arguments that only a reading has, such as ``drop_missing``. Arrays have one value for each row.
+    InvalidPredictionsError where lengths differ, or rows have no common order.
     """
     import polars as pl
 
@@ -244,7 +253,8 @@ def _are_names(values: object) -> bool:
 def _fit(values: Any, name: str, frame: pl.DataFrame) -> bool:
     """Return whether a list of texts names columns of a table, rather than being values of rows.
 
-    Labels are always values; other lists name columns if all of them exist in ``frame``.
+    Labels are always values; other lists name columns if all of them exist in ``frame``. ``name``
+    is the argument that the list was given for.
     """
     if name == "labels":
         return False
@@ -260,7 +270,7 @@ def _plain(cells: AnyArray) -> AnyArray:
 def _places(one_hot: AnyArray) -> IntArray:
     """Return the index of the one in each row of ``one_hot`` (n, K), shape (n,).
 
-    Rows that are not one-hot are refused.
+    InvalidPredictionsError for rows that are not one-hot.
     """
     ones = one_hot == 1
     if not ((ones | (one_hot == 0)).all() and (ones.sum(axis=1) == 1).all()):
@@ -271,9 +281,10 @@ def _places(one_hot: AnyArray) -> IntArray:
 
 
 def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
-    """Return the requested columns of a table whose labels are given as an array.
+    """Return the options ``wanted`` of a table whose labels are given as an array.
 
-    If no column is known by its name, all remaining columns are the probabilities, in their order.
+    If no column is known as probabilities by its name, the option ``probs`` is set to all remaining
+    columns of numbers, in their order; otherwise the options are returned unchanged.
     """
     schema = table.schema
     try:
@@ -293,9 +304,10 @@ def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
 
 
 def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:
-    """Return probabilities or logits as given, of the rows that would be read.
+    """Return probabilities or logits as given, of the rows that would be read, (n,) or (n, K).
 
-    See :func:`read_arguments` for the arguments and for which rows these are.
+    Arguments and rows are those of :func:`read_arguments`: with ``drop_missing`` the rows without a
+    missing value, else all of them.
     """
     options: Fields = {**facts}
     choices = {name: options.pop(name) for name in CHOICES if name in options}
@@ -315,10 +327,11 @@ def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> 
 
 
 def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
-    """Return ``facts`` with a column of ids that all tables share, if nobody named one.
+    """Return ``facts`` with the option ``ids`` set to a column that all tables share.
 
-    ``models`` are the tables and ``labels`` the labels for all of them; arrays have no columns to
-    share.
+    ``models`` are the tables and ``labels`` the labels for all of them. ``facts`` are returned
+    unchanged if they have ids, if a model is no table, if ``labels`` are values, or if no column
+    has the same unique values in all tables.
     """
     if "ids" in facts or not (labels is None or isinstance(labels, str)):
         return facts
@@ -331,7 +344,8 @@ def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
 class MatchedRows(NamedTuple):
     """Models and labels with rows in the order of the first model, and notes on the matching.
 
-    ``models`` and ``notes`` are by the names of the models.
+    ``models`` (their predictions) and ``notes`` (sentences about the matching) are dictionaries by
+    the names of the models; ``labels`` are the labels for all.
     """
 
     models: dict[str, Any]
@@ -412,10 +426,11 @@ def has_labels(model: object, labels: object) -> bool:
 
 
 def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
-    """Return labels for the rows of ``model``, taken from ``data``.
+    """Return labels (n,) for the rows of ``model``, taken from ``data``.
 
-    They are matched by the column ``ids``; without one they are in the order of ``data``. An
-    unknown or repeated id gets a placeholder; matching the rows refuses it later.
+    ``ids`` is the name of a column of the table ``model``, by which its rows are matched with the
+    ids of ``data``; without it, or for an array, they are in the order of ``data``. An unknown or
+    repeated id gets an arbitrary label; matching the rows refuses it later.
     """
     if data.ids is None or not isinstance(ids, str) or not is_table(model):
         return data.labels

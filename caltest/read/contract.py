@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Listed(NamedTuple):
     """One line of the contract: a kind of column, the names it is found under, and its values.
 
-    ``what`` is the kind, ``names`` are the names, and ``holds`` describes the values.
+    ``what`` is the kind, such as "label"; ``names`` are the names, as Markdown, and ``holds``
+    describes the values.
     """
 
     what: str
@@ -77,7 +78,11 @@ def contract_text() -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options of a reading, as in :func:`caltest.read_predictions`; None where not given."""
+    """Options of a reading, as in :func:`caltest.read_predictions`; None where not given.
+
+    Each field is the option of that name. InvalidPredictionsError for options that contradict each
+    other, such as ``event`` with ``label``.
+    """
 
     probs: str | Sequence[str] | None = None
     label: str | Sequence[str] | None = None
@@ -188,7 +193,7 @@ SEVERAL_COLUMNS = ("probs", "label", "by", "clusters", "votes", "features")
 
 
 def as_number(word: object) -> float | None:
-    """Return a number, or the number that a text denotes; None for anything else."""
+    """Return a number, or the number that a text denotes, as a float; None for anything else."""
     try:
         return float(word)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -197,7 +202,13 @@ def as_number(word: object) -> float | None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Columns and expressions chosen for a reading, by role such as "probs" and "label"."""
+    """Columns and expressions chosen for a reading, by role such as "probs" and "label".
+
+    ``terms`` maps each role to its expressions (:class:`Term`). ``classes`` are the ends of the
+    names of a family of columns of probabilities, such as ("cat", "dog"), or None; ``named`` are
+    the roles that the user named, the others having been found by the contract; ``about_answers``
+    says that the probability is that an answer is right.
+    """
 
     terms: dict[str, list[Term]]
     #: Ends of the names of a family, in the order of its columns.
@@ -209,7 +220,7 @@ class Chosen:
 
     @property
     def used(self) -> set[str]:
-        """Columns that are used."""
+        """Names of the columns of the table that any expression uses."""
         return {root for listed in self.terms.values() for term in listed for root in term.roots}
 
     def sql(self, option: str) -> str:
@@ -217,7 +228,7 @@ class Chosen:
         return ", ".join(term.sql for term in self.terms[option])
 
     def name(self, option: str) -> str:
-        """Return the columns and expressions of an option as messages name them."""
+        """Return the columns and expressions of an option as messages name them, separated by commas."""
         return ", ".join(term.name for term in self.terms[option])
 
 
@@ -237,7 +248,8 @@ class UnclearColumnsError(InvalidPredictionsError):
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     """Return the expressions to read: from options where given, else from the contract.
 
-    ``schema`` maps the names of columns to their types, ``wanted`` has the options.
+    ``schema`` maps the names of columns to their types in polars, ``wanted`` has the options. The
+    result maps roles such as "probs" to expressions.
 
     Raises
     ------
@@ -306,14 +318,15 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
 
 
 def _taken(chosen: Chosen, *but: str) -> set[str]:
-    """Return the columns that options use, all ``but`` some options."""
+    """Return the names of the columns that options use, except the options ``but``."""
     return replace(chosen, terms={o: t for o, t in chosen.terms.items() if o not in but}).used
 
 
 def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
-    """Return, of several fits for a role, those with a column that ``where`` does not use, if any.
+    """Return, of several fits for a role, those with a column that ``where`` does not use.
 
-    A column of a condition may also be the label or the prediction: ``p > 0.1``, ``y <> 9``.
+    ``fit`` lists the fits, each a list of columns; all are returned if every column of every fit is
+    used. A column of a condition may also be the label or the prediction: ``p > 0.1``, ``y <> 9``.
     """
     filtered = {root for term in chosen.terms.get("where", ()) for root in term.roots}
     others = [names for names in fit if not {*names} <= filtered]
@@ -323,7 +336,8 @@ def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
     """Return whether the probability is the confidence that an answer is right.
 
-    A column called a confidence, without the answer it is about, is refused.
+    ``chosen`` are the expressions by role, ``wanted`` the options. UnclearColumnsError for a column
+    called a confidence without the answer it is about.
     """
     listed = chosen.terms["probs"]
     if len(listed) > 1 or wanted.event is not None or wanted.votes is not None:
@@ -344,10 +358,11 @@ def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
 
 
 def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> list[Reading]:
-    """Return the readings of several columns in the place of a label.
+    """Return the readings of several columns named in the place of a label, each with its options.
 
     Fractions are shares of votes; whole numbers are counts of votes, or marks of several labels.
-    The list is empty for other columns. ``schema`` maps the names of columns to their types.
+    The list is empty for fewer than two columns, and for columns without numbers. ``schema`` maps
+    the names of columns to their types.
     """
     names = [term.column for term in columns if term.column is not None]
     if len(names) < max(2, len(columns)) or not all(schema[n].is_numeric() for n in names):
@@ -378,7 +393,10 @@ def _unclear(fitting: Sequence[str], what: str) -> str:
 
 
 def steps(horizon: object) -> int:
-    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole."""
+    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole.
+
+    ``horizon`` is a number, or text that denotes one.
+    """
     number = as_number(horizon)
     if number is None or number != int(number):
         raise InvalidPredictionsError(

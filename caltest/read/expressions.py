@@ -38,7 +38,7 @@ class Term:
     """Expression over columns, as SQL and as a polars expression.
 
     ``sql`` and ``expr`` are the two forms. ``column`` is the name if it is a single column, else
-    None; ``written`` are columns of text that are read as numbers.
+    None; ``written`` are the names of columns of text that are read as numbers.
     """
 
     sql: str
@@ -54,14 +54,15 @@ class Term:
 
     @property
     def roots(self) -> list[str]:
-        """Columns that the expression uses."""
+        """Names of the columns that the expression uses, each once."""
         return [self.column] if self.column is not None else self.expr.meta.root_names()
 
 
 def terms_of(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
-    """Return the columns, or expressions over columns, that an option asks for.
+    """Return the columns, or expressions over columns, that an option asks for, in order.
 
-    A part that is a column's name, also in double quotes, is that column; one with ``*`` or ``?``
+    ``wanted`` is the option's value: one text, whose parts are separated by commas, or a list. A
+    part that is a column's name, also in double quotes, is that column; one with ``*`` or ``?``
     and without blanks is a pattern of names; all others are SQL. ``schema`` maps the names of
     columns to their types.
 
@@ -136,7 +137,7 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
 
 
 def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
-    """Return the terms ``listed``, parsed anew for another table.
+    """Return the terms ``listed``, parsed anew for a table whose columns have other types.
 
     ``schema`` maps its columns to their types.
     """
@@ -155,7 +156,10 @@ FUNCTIONS = {"Exp", "Abs", "Log", "Log1p", "Sqrt", "Cbrt", "Pow", "Round", "Floo
 
 
 def written_number(words: pl.Expr) -> pl.Expr:
-    """Return the polars expression of numbers written as text; "5%" is 0.05, other text is null."""
+    """Return the polars expression of numbers written as text; "5%" is 0.05, other text is null.
+
+    ``words`` is the expression of the text.
+    """
     import polars as pl
 
     words = words.str.strip_chars()
@@ -194,8 +198,8 @@ def _of_written_numbers(
 def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     """Return (holder, key) of every column in a plan that is an operand of arithmetic.
 
-    ``holder[key]`` is the column's node in the parsed expression; ``schema`` has the types of
-    columns.
+    ``plan`` is an expression parsed by polars, as nested dictionaries and lists; ``holder[key]`` is
+    the column's node in it; ``schema`` maps columns to their types.
     """
     found: list[tuple[Any, Any]] = []
     for kind, node in _nodes(plan):
@@ -216,7 +220,8 @@ def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None:
     """Return (name, operands) of an arithmetic or comparison node; None for other nodes.
 
-    Each operand is (holder, key), its place in the parsed expression.
+    Each operand is (holder, key), its place in the parsed expression. ``kind`` is the node's key in
+    the parsed expression, ``node`` its content.
     """
     if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARISONS:
         return node["op"], [(node, "left"), (node, "right")]
@@ -264,7 +269,10 @@ def says_percent(name: str) -> bool:
 
 
 def compared(term: Term) -> list[tuple[str, str]]:
-    """Return (column, operator) for each column that an expression compares with a constant."""
+    """Return (column, operator) for each column that an expression compares with a constant.
+
+    The operator is the name polars gives it, such as "Eq" or "GtEq".
+    """
     plan = json.loads(term.expr.meta.serialize(format="json"))
     found = []
     for kind, node in _nodes(plan):
@@ -282,7 +290,7 @@ def compared(term: Term) -> list[tuple[str, str]]:
 
 
 def compared_columns(term: Term) -> list[tuple[str, str]]:
-    """Return the pairs of columns that an expression tests for equality."""
+    """Return pairs of columns that an expression tests for equality; ``a = b`` gives ("a", "b")."""
     plan = json.loads(term.expr.meta.serialize(format="json"))
     operations = (_operation(kind, node) for kind, node in _nodes(plan))
     sides = [[h[at] for h, at in found[1]] for found in operations if found and found[0] == "Eq"]
@@ -298,7 +306,11 @@ def with_column(sql: str, name: str, replacement: str) -> str:
 
 
 def _nodes(plan: object) -> Iterator[tuple[str, Any]]:
-    """Yield (kind, content) of all nodes of a plan of polars."""
+    """Yield (kind, content) of all nodes of a plan, an expression that polars has parsed.
+
+    The plan is nested dictionaries and lists, such as ``{"Column": "p"}``; literals are not
+    entered.
+    """
     if isinstance(plan, dict):
         for kind, content in plan.items():
             yield kind, content
@@ -312,7 +324,8 @@ def _nodes(plan: object) -> Iterator[tuple[str, Any]]:
 def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -> None:
     """Raise InvalidPredictionsError for a comparison of text with a number, such as "7" > "10".
 
-    ``text`` is the expression, ``sides`` are the nodes on both sides.
+    ``text`` is the expression, ``sides`` are the parsed nodes on both sides, and ``schema`` maps
+    columns to their types.
     """
     import polars as pl
 
@@ -330,7 +343,7 @@ def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -
 
 
 def is_number(word: str) -> bool:
-    """Return whether a word is written as a number."""
+    """Return whether a word is written as a number, such as "-1.5e3"."""
     try:
         float(word)
     except ValueError:
@@ -347,7 +360,10 @@ def _no_column(name: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
 
 
 def listing(names: Mapping[str, Any] | Sequence[str]) -> str:
-    """Return a clause that lists the columns of a table, given by their names."""
+    """Return a clause that lists the columns of a table: "the columns are p, y".
+
+    ``names`` are their names; long lists end in "…".
+    """
     shown = [cut(name) for name in [*names][:COLUMNS_LISTED]]
     return f"the columns are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"
 
@@ -405,7 +421,7 @@ FAMILY = re.compile(r"(?:p|prob|proba)(?:_(.+)|(\d+))|(\d+)", re.IGNORECASE)
 
 
 def in_order(columns: Sequence[str]) -> list[str]:
-    """Return columns sorted by the numbers at their ends, if all ends are numbers."""
+    """Return columns sorted by the numbers at their ends; as given if an end is no number."""
     ends = dict(zip(columns, ends_of(columns), strict=True))
     if ends and all(end.isdecimal() for end in ends.values()):
         return sorted(columns, key=lambda name: int(ends[name]))
@@ -431,7 +447,7 @@ def kind_of(dtype: object) -> str:
 
 
 def words_of(cells: pl.Series) -> pl.Series | None:
-    """Return text, whole numbers or booleans as a column of words; None for other columns."""
+    """Return text, whole numbers or booleans as a polars column of text; None for other columns."""
     import polars as pl
 
     kind = cells.dtype
@@ -453,15 +469,15 @@ WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
 
 
 def has_commas(words: pl.Series) -> bool:
-    """Return whether all words are numbers, of which some have decimal commas."""
+    """Return whether all words of a column are numbers, some of which have decimal commas."""
     known = words.drop_nulls()
     return bool(known.str.contains(WITH_COMMAS).all() and known.str.contains(",").any())
 
 
 def of_commas(sql: str, words: pl.Series) -> str:
-    """Return the expression ``sql`` of numbers with decimal commas, converted to numbers.
+    """Return SQL that converts ``sql``, numbers written with decimal commas, to numbers.
 
-    Percents with signs in the ``words`` become fractions.
+    Where the column's ``words`` have percent signs, the numbers are divided by 100.
     """
     signed = bool(words.str.contains("%", literal=True).any())
     plain = f"TRIM(REPLACE({sql}, '%', ''))" if signed else sql
@@ -478,7 +494,7 @@ def literal(value: object, cells: pl.Series) -> str:
 
 
 def range_of(cells: pl.Series) -> str:
-    """Return the smallest and largest number of a column, and how many values there are."""
+    """Return a phrase such as "0.1 to 0.9, 57 values"; "57 values" if the column has no numbers."""
     if not cells.dtype.is_numeric() or not cells.len():
         return f"{cells.n_unique()} values"
     low, top = (float(x) for x in (cells.min() or 0, cells.max() or 0))  # type: ignore[arg-type]
@@ -486,7 +502,11 @@ def range_of(cells: pl.Series) -> str:
 
 
 def described(head: pl.DataFrame) -> str:
-    """Return a clause with the kind and range, or the values, of each column."""
+    """Return a clause with the kind and range, or the values, of each column.
+
+    An example is "y (0, 1); p (fractions 0.1 to 0.9, 57 values)". ``head`` are the first rows; at
+    most 20 columns are described.
+    """
     listed = []
     for column in head.columns[:20]:
         cells, name = head[column].drop_nulls(), cut(column)
@@ -505,7 +525,10 @@ FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
 
 
 def as_decimals(values: FloatArray) -> FloatArray:
-    """Return 16- and 32-bit numbers as the decimals they stand for: 0.1 for 0.10000000149."""
+    """Return float64 in place of 16- and 32-bit numbers: 0.1 for 0.10000000149, same shape.
+
+    Numbers are the decimals they stand for; other types are returned unchanged.
+    """
     tens = FLOAT_DECIMALS.get(str(values.dtype))
     if tens is None:
         return values

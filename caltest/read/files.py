@@ -170,8 +170,8 @@ def read_predictions(
 def read_wanted(source: object, wanted: Wanted) -> Predictions:
     """Read the predictions of files or of a table for options collected in ``wanted``.
 
-    ``source`` is a path, several paths, or a table in memory. See :func:`read_predictions`; the
-    command line calls this.
+    ``source`` is a path, several paths, or a table in memory. Results and errors are those of
+    :func:`read_predictions`; the command line calls this.
     """
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         return read_table(table, wanted, in_memory=is_in_memory(source))[0]
@@ -182,7 +182,8 @@ def read_table(
 ) -> tuple[Predictions, IntArray]:
     """Return (predictions, places): the predictions of an open table, and their rows in it, (n,).
 
-    In messages rows are counted from 0 if the table is ``in_memory``, else from 1.
+    ``wanted`` are the options of the reading. Places count from 0; in messages rows are counted
+    from 0 if the table is ``in_memory``, else from 1. Errors are those of :func:`read_predictions`.
     """
     table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
@@ -208,9 +209,10 @@ def read_table(
 
 
 def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
-    """Return the rows without missing values.
+    """Return the rows without missing values, of all rows ``whole`` of a table.
 
-    If missing values are refused, the error also names what else would prevent the reading.
+    InvalidPredictionsError if missing values are refused; it also names what else would prevent the
+    reading.
     """
     try:
         return whole.complete()
@@ -228,7 +230,8 @@ def _in_the_way(
 ) -> InvalidPredictionsError:
     """Return one error with all problems that prevent a reading, and commands that solve them.
 
-    ``errors`` are the problems found so far.
+    ``errors`` are the problems found so far, and ``cells`` the rows without missing values, which
+    are searched for more; ``table`` is where other columns are looked for.
     """
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
@@ -245,7 +248,8 @@ def _in_the_way(
 def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
     """Return one error for several problems.
 
-    It joins their texts, and offers their alternative readings in all combinations.
+    It joins their texts, and offers their alternative readings in all combinations. The first error
+    alone is returned if readings set the same option, or there are too many combinations.
     """
     if len(errors) == 1:
         return errors[0]
@@ -270,9 +274,13 @@ MOST_READINGS = 8
 
 
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
-    """Return (table, wanted): a log with a note on repeated samples, and the columns to read.
+    """Return (table, wanted).
 
-    Rows get ids. Rows of one sample are votes on it, or a cluster.
+    A log with a note on repeated samples, and the options of its reading.
+
+    Rows get ids. Rows of one sample are votes on it (option ``items``), or a cluster
+    (``clusters``), unless ``wanted`` has one of both. Tables that are no log are returned
+    unchanged. InvalidPredictionsError for a log with the option ``from_logits``.
     """
     if not table.log:
         return table, wanted
@@ -292,9 +300,11 @@ def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
-    """Return the columns chosen for a table.
+    """Return the columns and expressions chosen for a table, by role.
 
-    UnclearColumnsError lists the columns with their values, and commands with likely readings.
+    They come from the options ``wanted`` or from the columns' names. InvalidPredictionsError where
+    none or several fit a role; it lists the columns with their values, and has commands with likely
+    readings.
     """
     schema = {name: kind for name, kind in table.schema.items() if name != FILE_COLUMN}
     try:
@@ -326,7 +336,8 @@ def read_note(
 ) -> str:
     """Return the note that says which columns were read in which role, and how many rows.
 
-    ``whole`` are all rows, ``complete`` the rows without missing values.
+    ``table`` was read by the expressions ``chosen`` with the options ``wanted``; ``whole`` are all
+    rows, ``complete`` the rows without missing values.
     """
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
@@ -378,7 +389,10 @@ def read_note(
 
 
 def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
-    """Return the unused columns that could be features; identifiers of rows are left out."""
+    """Return the names of unused columns that could be features, without identifiers of rows.
+
+    ``chosen`` has the columns that are used.
+    """
     if table.log or table.parts:
         return ()
     names = [n for n, kind in table.schema.items() if n not in chosen.used and not kind.is_nested()]
@@ -393,7 +407,10 @@ def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
 
 
 def shortened(names: Sequence[str], most: int = 6) -> str:
-    """Return column names joined by commas; of more than ``most`` the first ones and the last."""
+    """Return column names joined by commas.
+
+    If more than ``most``, the first ones, "…" and the last.
+    """
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 2])}, …, {names[-1]}"
@@ -401,7 +418,10 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Context manager that puts the name of the file in front of errors."""
+    """Context manager that puts the name of the file in front of InvalidPredictionsErrors.
+
+    With the name "" errors pass unchanged.
+    """
     try:
         yield
     except InvalidPredictionsError as error:
@@ -425,7 +445,9 @@ def is_in_memory(source: object) -> bool:
 def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
     """Context manager that opens files, or a table in memory, as one table.
 
-    It yields (table, wanted). If the label is in a second file, its column is added to the table.
+    It yields (table, wanted): the open table, and the options ``wanted`` adapted to it. If the
+    label is in a second file, its column is added to the table. FileNotFoundError and
+    InvalidPredictionsError for files that cannot be read.
     """
     one_of("format", wanted.format, (None, *FORMATS))
     with ExitStack() as stack:
@@ -450,7 +472,10 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
 
 @contextmanager
 def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
-    """Context manager that opens one file as a table, also the log of an evaluation harness."""
+    """Context manager that opens one file as a table, also the log of an evaluation harness.
+
+    It yields the table; ``wanted`` has the options, such as ``format`` and ``sheet``.
+    """
     with open_table(part, wanted.format, wanted.sheet) as table:
         if table.log:
             with naming(table.name):
@@ -509,7 +534,8 @@ def _cells(column: object, name: str) -> AnyArray:
 def parts_of(paths: object) -> list[Path]:
     """Return the files that paths and patterns such as "*.csv" name.
 
-    Files of a pattern are in order of name. InvalidPredictionsError if there is none.
+    ``paths`` is one path or pattern, or a sequence of them. Files of a pattern are in order of
+    name. InvalidPredictionsError if there is none.
     """
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
@@ -554,7 +580,10 @@ def refuse_copies(parts: Sequence[Path]) -> None:
 
 
 def pooled(tables: Sequence[Table]) -> Table:
-    """Return the rows of several tables as one table, with the columns that all of them have."""
+    """Return the rows of several tables as one table, with the columns that all of them have.
+
+    A note lists the columns that are left out; InvalidPredictionsError if no column is common.
+    """
     import polars as pl
 
     schemas = [table.schema for table in tables]
@@ -624,10 +653,11 @@ LABEL_OF_FILE = "label="
 
 
 def with_labels(table: Table, other: Table) -> Table:
-    """Return a table with the labels of a second file.
+    """Return a table with the labels of a second file, the table ``other``, as one more column.
 
     Rows are matched by the first column of words or whole numbers that both have and that names
-    each row of the second file once; without such a column the files have as many rows.
+    each row of the second file once; without such a column rows are in the same order.
+    InvalidPredictionsError for a row without a label, and for files of different lengths.
     """
     import polars as pl
 
@@ -669,10 +699,11 @@ def with_labels(table: Table, other: Table) -> Table:
 
 
 class Growing(NamedTuple):
-    """Rows of a file that is still being written, by their places in the file, from 0.
+    """Rows of a file that is still being written: those with a label and those that wait for one.
 
-    ``waits`` marks rows that have no label yet: the label that they carry has no meaning.
-    ``unfinished`` marks a last line without its end, which waits as well. ``columns`` are the
+    ``data`` are the predictions of all of them, n; ``rows`` (n,) their places in the file, from 0.
+    ``waits`` (n,) marks rows that have no label yet: the label that they carry has no meaning.
+    ``unfinished`` (n,) marks a last line without its end, which waits as well. ``columns`` are the
     columns of predictions and labels.
     """
 
@@ -693,10 +724,12 @@ def read_growing(
 ) -> Growing:
     """Read a file that is still being written, as :func:`read_predictions` reads a file.
 
-    ``probs``, ``label`` and ``options`` are as there. With ``drop_missing`` rows without a
-    prediction are left out; those without a label wait. ``ids`` are the times of the rows; without
-    them these must be in the order of their dates. Guards look at rows with a label, unless
-    counting has ``begun``: a drift is no misreading.
+    ``probs``, ``label``, ``options`` and the errors are as there. A :class:`Growing` has the
+    predictions, the places of the rows in the file, and marks of the rows that have no label yet.
+    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
+    ``ids`` are the times of the rows; without them these must be in the order of their dates, else
+    InvalidPredictionsError. Guards look at rows with a label, unless counting has ``begun``: a
+    drift is no misreading.
     """
     wanted = Wanted(probs=probs, label=label, **options)
     with table_of(path, wanted) as (table, wanted), naming(table.name):
@@ -732,7 +765,8 @@ def _doubts_of_known(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return notes on doubts about the rows that have a label; ``waits`` (n,) marks the others.
 
-    ``whole`` are the cells of all rows. DoubtfulInputError where a doubt needs an answer.
+    ``whole`` are the cells of all n rows, read from ``table`` by the expressions ``chosen``.
+    DoubtfulInputError where a doubt needs an answer.
     """
     import polars as pl
 
@@ -752,7 +786,8 @@ def _doubts_of_known(
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:
     """Return the cells with an arbitrary label in rows that lack one, marked by ``lacking`` (n,).
 
-    These labels are never used; they let the rows pass the reader.
+    The result is the frame of the evaluated ``cells``, with columns such as ``label:0``. These
+    labels are never used; they let the rows pass the reader.
     """
     import polars as pl
 
@@ -774,7 +809,8 @@ DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
 def _order_note(table: Table, chosen: Chosen) -> list[str]:
     """Return a note that rows are taken in their order, which a column of dates confirms.
 
-    InvalidPredictionsError if the dates are not in order.
+    The list is empty without an unused column of dates. InvalidPredictionsError if the dates are
+    not in order.
     """
     dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
     for name in dates:
@@ -797,7 +833,7 @@ def _order_note(table: Table, chosen: Chosen) -> list[str]:
 
 
 def shared_ids(sources: Iterable[object]) -> str | None:
-    """Return the first column that names the rows of all ``sources``, or None.
+    """Return the name of the first column that names the rows of all ``sources``, or None.
 
     Sources are files or tables. The column holds words or whole numbers, each once in every table,
     and the same in all of them.
@@ -817,7 +853,14 @@ def shared_ids(sources: Iterable[object]) -> str | None:
 
 
 def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
-    """Return, for each file without labels, the options that take them from another file."""
+    """Return, for each file without labels, the option ``{"label".
+
+    Other}`` that takes them elsewhere.
+
+    The keyword argument is one of :func:`read_predictions`. ``other`` is a file of ``paths`` whose
+    column of labels the contract finds, the last if several have one. A file is left out of the
+    dictionary if it has labels or no other file has.
+    """
     import polars as pl
 
     columns: dict[Path, str] = {}

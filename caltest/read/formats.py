@@ -117,11 +117,12 @@ WIDEST = 5000
 class Table:
     """Open table: its rows as a lazy frame, and its origin.
 
-    ``text`` is the delimited file from which ``frame`` is scanned, with the options ``scan``;
-    ``log`` is the harness whose log it is, "" for none, and ``content`` its JSON; ``parts`` are the
-    files that were pooled, with their numbers of rows; ``seekable`` says that later rows can be
-    read without the earlier ones, and ``first`` that these are the first rows of a larger table.
-    ``name`` is how messages call it, and ``notes`` say how it was read.
+    ``name`` is the name of the file in messages, ``frame`` the rows as a polars frame, and
+    ``notes`` say how they were read. ``text`` is the delimited file from which ``frame`` is
+    scanned, with the keyword arguments ``scan`` of polars; ``log`` is the harness whose log it is,
+    "" for none, and ``content`` its JSON; ``parts`` are (name, number of rows) of the files that
+    were pooled; ``seekable`` says that later rows can be read without the earlier ones, and
+    ``first`` that these are the first rows of a larger table.
     """
 
     name: str
@@ -137,7 +138,7 @@ class Table:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Types of the columns by name."""
+        """Types of the columns in polars, by name."""
         return dict(self.frame.collect_schema())
 
 
@@ -147,8 +148,8 @@ def open_table(
 ) -> Iterator[Table]:
     """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
 
-    ``format`` names the format, whatever the name of the file says; ``sheet`` is the
-    sheet of an Excel file.
+    A context manager, which yields the :class:`Table`. ``format`` names the format, whatever the
+    name of the file says; ``sheet`` is the sheet of an Excel file.
 
     Raises
     ------
@@ -269,7 +270,7 @@ def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
 
 
 def unzst(data: bytes) -> bytes:
-    """Return text compressed by Zstandard, which polars reads as lines of one cell."""
+    """Return the text, as bytes, of ``data`` compressed by Zstandard."""
     import polars as pl
 
     lines = pl.read_csv(
@@ -284,7 +285,12 @@ def unzst(data: bytes) -> bytes:
 
 
 def _delimited(source: FileToOpen) -> Table:
-    """Return text as a table: encoding, delimiter and decimal mark are found in the first 64 kB."""
+    """Return the delimited text file at ``path`` as a table.
+
+    Encoding, delimiter and decimal mark are found in the first 64 kB. ``folder`` is a temporary
+    folder for a corrected copy, if one is needed. InvalidPredictionsError for a file that is no
+    table.
+    """
     import polars as pl
 
     path, title, folder, _ = source
@@ -343,10 +349,11 @@ def _delimited(source: FileToOpen) -> Table:
 
 
 def _of_foreign_digits(path: Path, scan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the option by which polars reads columns with digits of other scripts as text.
+    """Return the argument by which polars reads columns with digits of other scripts as text.
 
-    Polars infers numbers from such digits, and then cannot read them. ``scan`` are the options of
-    the text.
+    It is ``{"schema_overrides": {column: String}}``, {} if there are no such columns; polars infers
+    numbers from such digits, and then cannot read them. ``scan`` are the other keyword arguments of
+    ``polars.scan_csv`` for the file.
     """
     import polars as pl
 
@@ -387,7 +394,10 @@ def _check_header(header: Sequence[str]) -> None:
 
 
 def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
-    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds in ``folder``."""
+    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds in ``folder``.
+
+    InvalidPredictionsError for a NUL byte, which no text has.
+    """
     with path.open("rb") as file:
         head = file.read(HEAD)
     wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -438,7 +448,7 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
     """Return a text table with the types of some columns corrected that its first rows misjudged.
 
     A column with other kinds of numbers later on becomes float64, and a column with text becomes
-    text.
+    text. ``columns`` are the names of the columns to correct; the table must be one of text.
     """
     import polars as pl
 
@@ -581,9 +591,10 @@ def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
 
 
 def _parsed(text: str, line: int | None = None) -> Any:
-    """Return parsed JSON; errors name the ``line`` of the file if it is given.
+    """Return the content of JSON text; InvalidPredictionsError if it is invalid.
 
-    ``JSONDecodeError`` is passed on for text that holds more than one value.
+    The error names the ``line`` of the file if it is given. ``JSONDecodeError`` is passed on for
+    text that holds more than one value, if no ``line`` is given.
     """
     place = "" if line is None else f"line {line}: "
     try:
@@ -645,9 +656,10 @@ def flat(table: Table) -> Table:
 
 
 def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Return a frame in which a column of equally long lists becomes one column for each place.
+    """Return a frame in which the column ``name`` of equally long lists becomes one for each place.
 
-    Lists of unequal length stay as they are.
+    The new columns are called p0, p1, …, or ``name_0``, …. Lists of unequal length stay as they
+    are.
     """
     import polars as pl
 
@@ -668,7 +680,7 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
 
 
 def member(name: str, place: int) -> str:
-    """Return the column name of a place of an array: p0, p1, … or ``name_0``, ….
+    """Return the column name of the place, from 0, in an array called ``name``: "p0" or "name_0".
 
     The first form is for arrays called ``probs`` or the like.
     """
@@ -678,7 +690,8 @@ def member(name: str, place: int) -> str:
 def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
     """Return a frame in which lists of (word, number) pairs become columns ``p_<word>``.
 
-    Other lists stay as they are; ``pair`` is the type of the pairs.
+    ``name`` is the column of lists, and ``pair`` the polars type of the pairs. Other lists stay as
+    they are.
     """
     import polars as pl
 
@@ -696,7 +709,11 @@ def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
 
 
 def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
-    """Return arrays of one length as a table; a matrix gives one column for each of its own."""
+    """Return arrays by name as a table; a matrix gives one column for each of its own.
+
+    A one-hot matrix of labels gives one column of class indices. InvalidPredictionsError for arrays
+    of different lengths, and for a matrix with too many columns.
+    """
     import polars as pl
 
     columns: dict[str, AnyArray] = {}
@@ -750,9 +767,10 @@ def _numpy(source: FileToOpen) -> Table:
 
 
 def _arrays(path: Path) -> dict[str, AnyArray]:
-    """Return the arrays of a NumPy file by name.
+    """Return the arrays of a NumPy file by name, "probs" for the array of an ``.npy`` file.
 
-    In an archive, arrays of another length than most are left out.
+    In an archive, arrays of another length than most are left out. ``kind`` is the format.
+    InvalidPredictionsError for a file that cannot be read, or would have to be unpickled.
     """
     try:
         with path.open("rb") as file:
@@ -791,7 +809,11 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
 
 
 def _excel(source: FileToOpen) -> Table:
-    """Return the sheet that is asked for as a table, or the only sheet that holds one."""
+    """Return the sheet called ``sheet`` as a table; with None the only sheet that holds one.
+
+    ``name`` is how messages call the file. InvalidPredictionsError if there is no such sheet, or
+    several hold tables and none is named; ImportError without the package that reads Excel files.
+    """
     import polars as pl
 
     path, name, _, sheet = source
@@ -869,7 +891,7 @@ LONGEST_LINE = 1 << 28
 def refuse_long_lines(path: Path) -> None:
     """Raise InvalidPredictionsError for a file with a line of more than 256 MB.
 
-    Only larger files are read for it; O(bytes).
+    Files of up to this size are not read. O(bytes).
     """
     if path.stat().st_size <= LONGEST_LINE:
         return
@@ -889,7 +911,10 @@ def refuse_long_lines(path: Path) -> None:
 
 
 class CheckedLines(NamedTuple):
-    """File whose lines all have as many cells as the header, and notes on lines left out."""
+    """File whose lines all have as many cells as the header, and notes on lines left out.
+
+    ``path`` is the file itself, or its copy without empty lines.
+    """
 
     path: Path
     notes: tuple[str, ...] = ()
@@ -948,7 +973,8 @@ def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> 
     """Check the widths of whole lines; return the number of line feeds.
 
     ``sign`` separates cells, ``width`` is the number of cells, ``first`` the number of the first
-    line. Numbers of empty lines are appended to ``empty``.
+    line. Numbers of empty lines are appended to ``empty``. InvalidPredictionsError for a line of
+    another width.
     """
     if not data:
         return 0

@@ -46,9 +46,11 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s'’]\d{3})+")
 
 
 class Grades(NamedTuple):
-    """Counts of grades: rows, events and the predicted probability of each, shape (G,).
+    """Counts of grades: rows ``n``, ``events`` and the predicted ``probability`` of each.
 
-    ``names`` are the names of the grades, ``notes`` say how the table was read.
+    The shape is (G,).
+
+    ``names`` are the names of the G grades, ``notes`` sentences that say how the table was read.
     """
 
     n: IntArray
@@ -60,7 +62,10 @@ class Grades(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Open table of counts; rows are numbered from 1 in a file, from 0 in memory."""
+    """Open table of counts; rows are numbered from 1 in a file, from 0 in memory.
+
+    ``table`` is the open table, ``in_memory`` says that it is not a file.
+    """
 
     table: Table
     in_memory: bool
@@ -73,8 +78,10 @@ class CountTable:
     def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
         """Return the evaluated cells of columns and expressions.
 
-        ``found`` maps roles such as "n" to expressions, and ``where`` is a condition that selects
-        rows.
+        A frame with columns such as ``n:0``.
+
+        ``found`` maps roles such as "n" to expressions, and ``where`` is a condition in SQL that
+        selects rows; None keeps all.
         """
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
@@ -86,9 +93,9 @@ class CountTable:
 
 @contextmanager
 def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
-    """Context manager that opens a table in memory, or a file, as a table of counts.
+    """Context manager that opens a table in memory, or a file, as a :class:`CountTable`.
 
-    ``sheet`` is the sheet of an Excel file.
+    ``sheet`` is the sheet of an Excel file. Errors as for :func:`open_table`.
     """
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
@@ -126,7 +133,10 @@ def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray]:
-    """Return columns (n,) by their names; whole numbers of any width are int64."""
+    """Return columns (n,) by their ``names``; whole numbers of any width are int64.
+
+    InvalidPredictionsError for a name that the table does not have.
+    """
     import polars as pl
 
     absent = [name for name in names if name not in counts.names]
@@ -150,9 +160,9 @@ def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray
 
 
 def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
-    """Return a ``column`` as integers ≥ ``least``.
+    """Return a ``column`` (n,) as integers ≥ ``least``, int64.
 
-    InvalidPredictionsError names the row and value of any other.
+    InvalidPredictionsError names the row and value of any other; ``name`` is the column in it.
     """
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
@@ -177,12 +187,14 @@ def read_grades(
     counts: CountTable, request: Mapping[str, str | None], where: str | None = None,
     as_is: bool = False,
 ) -> Grades:  # fmt: skip
-    """Return checked grades.
+    """Return checked grades: their names, counts of rows and events, and probabilities.
 
     ``request`` maps roles (n, events, probability, names) to the user's expressions; for a role
     without one, the column is found by ``GRADE_NAMES``. A row that is the sum of all others in both
-    counts, without a probability, is left out with a note; one with a probability is asked about.
-    ``where`` selects rows; ``as_is`` takes a doubtful table as it is.
+    counts, without a probability, is left out with a note; one with a probability raises
+    DoubtfulInputError. InvalidPredictionsError for columns that cannot be found, and for cells that
+    are no counts or probabilities. ``where`` selects rows; ``as_is`` takes a doubtful table as it
+    is.
     """
     found = _chosen(counts, request)
     cells = counts.cells(found, where)
@@ -228,7 +240,8 @@ def read_grades(
 def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:
     """Return the expressions of a table of grades by role, of the user or found by ``GRADE_NAMES``.
 
-    ``request`` maps roles to the user's expressions, None where there is none.
+    ``request`` maps roles to the user's expressions, None where there is none. Roles are n, events,
+    probability and names. InvalidPredictionsError if one is not found.
     """
     schema = counts.table.schema
     found: dict[str, Term] = {}
@@ -269,7 +282,7 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 
 
 def _called(counts: CountTable, free: Sequence[str]) -> str:
-    """Return the expression of a column, or of two together, that names the grades, or "".
+    """Return the SQL expression of a column, or of two together, that names the grades, or "".
 
     Candidates are the columns ``free`` that no role uses. The first column of text that differs in
     all rows is taken, or of whole numbers that increase, or two columns that differ together.
@@ -290,7 +303,7 @@ def _called(counts: CountTable, free: Sequence[str]) -> str:
 
 
 def _names(cells: EvaluatedCells) -> list[str]:
-    """Return the names of the grades, by default their numbers."""
+    """Return the names of the grades, G texts, by default their numbers."""
     if "names:0" not in cells.frame.columns:
         return [str(k) for k in range(1, cells.frame.height + 1)]
     column = cells.frame["names:0"]
@@ -374,7 +387,9 @@ def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
 def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
     """Return the probability of each grade (G,), 0 for rows that are totals.
 
-    ``sums_up`` marks the totals, which have none. Percentages are refused, with an expression.
+    ``sums_up`` (G,) marks the totals, which have none. InvalidPredictionsError for a missing cell
+    or a number outside [0, 1], with the expression that converts percentages; DoubtfulInputError if
+    the column's name says percent, but no number is above 1.
     """
     import polars as pl
 
@@ -411,10 +426,10 @@ def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
 def _lacking(
     counts: CountTable, found: Mapping[str, Term], missing: Sequence[str]
 ) -> InvalidPredictionsError:
-    """Return the error for a table of counts whose columns cannot be recognised.
+    """Return the error for a table of counts whose columns cannot be recognised, to be raised.
 
-    ``found`` has the roles that are known, ``missing`` lists the others. It offers likely readings,
-    or the command for a table with one row for each outcome.
+    ``found`` has the expressions of the roles that are known, ``missing`` lists the other roles. It
+    offers likely readings, or the command for a table with one row for each outcome.
     """
     frame = counts.table.frame.head(10_000).collect()
     if "events" in missing:
@@ -446,7 +461,8 @@ def _are_outcomes(cells: pl.Series) -> bool:
 class ForecastRows:
     """Columns of shape (n,) of a table of forecasts, and a note that says how it was read.
 
-    ``outcomes`` and ``groups`` are None where no column was named for them.
+    ``ids`` are the questions, ``times`` when they were forecast, ``probs`` the probabilities of the
+    event; ``outcomes`` and ``groups`` are None where no column was named for them.
     """
 
     ids: AnyArray

@@ -82,8 +82,9 @@ Options = dict[str, Any]
 class Head:
     """First rows of a table with the options given, and guesses of what their columns are.
 
-    ``frame`` has the rows, ``wanted`` the options. Methods return options for columns by what their
-    cells look like.
+    ``frame`` has the rows, ``wanted`` the options. Methods whose result is ``Options`` return
+    keyword arguments of :func:`caltest.read_predictions`, such as ``{"probs": "risk / 100"}``, for
+    columns by what their cells look like.
     """
 
     frame: pl.DataFrame
@@ -109,7 +110,10 @@ class Head:
         self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
 
     def terms(self, value: Any) -> list[Term]:
-        """Return the expressions of an option's value; [] if it cannot be read."""
+        """Return the expressions of an option's value, text or a list of texts.
+
+        [] if it cannot be read.
+        """
         if value is None:
             return []
         try:
@@ -123,7 +127,10 @@ class Head:
         return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
 
     def roots(self, value: Any) -> list[str]:
-        """Return the columns that an option's value uses; placeholders count as 0."""
+        """Return the names of the columns that an option's value uses.
+
+        Placeholders in it, such as NUMBER, are read as 0.
+        """
         filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
         return [root for term in self.terms(filled) for root in term.roots]
 
@@ -138,9 +145,10 @@ class Head:
     def probabilities(self) -> list[Options]:
         """Return options that name the predictions, one dict for each guess; [] if there is none.
 
-        Each sets ``probs`` to a column, or to a family of columns (one for each class), divided
-        where they are percentages; ``from_logits`` is set as well where they are log-odds. Columns
-        with telling names exclude all others.
+        They are keyword arguments of :func:`read_predictions`. Each sets ``probs`` to a column, or
+        to a family of columns (one for each class), divided where they are percentages;
+        ``from_logits`` is set as well where they are log-odds. Columns with telling names exclude
+        all others.
         """
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
@@ -187,7 +195,8 @@ class Head:
     def thousandths(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns from 0 to 1000 that are called scores or probabilities.
 
-        ``numbers`` are the names of columns of numbers.
+        Each is a dict such as ``{"probs": "score / 1000"}``; [] if there is none. ``numbers`` are
+        the names of columns of numbers.
         """
         found = []
         for name in numbers:
@@ -198,7 +207,11 @@ class Head:
         return found
 
     def of_members(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for counts out of another column of counts, whose names share a word."""
+        """Return options for counts out of another column of counts, whose names share a word.
+
+        The list has one dict such as ``{"probs": "members_yes / members"}``, or is empty, also
+        where several pairs fit. ``numbers`` are the names of columns that may be the count.
+        """
         whole = [n for n, v in self.numbers.items() if n not in self.two and (v % 1 == 0).all()]
         found = []
         for count, of_all in ((a, b) for a in whole if a in numbers for b in whole if a != b):
@@ -219,9 +232,12 @@ class Head:
         return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
 
     def scaled(self, names: Sequence[str]) -> Options:
-        """Return the option for columns of probabilities, divided by 100 if they exceed 10.
+        """Return the option ``probs`` for columns of probabilities, such as ``{"probs".
 
-        ``names`` are the columns.
+        "a / 100"}``.
+
+        ``names`` are the columns. They are divided by 100 if they exceed 10, by 10 or 1000 if rows
+        sum to that or their name says so, by 10 000 if they are called basis points, else not.
         """
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
@@ -235,8 +251,9 @@ class Head:
     def odds(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns that are called odds and hold numbers above 1; [] if none do.
 
-        Columns whose reciprocals sum to 1 to 1.25 in every row are those of one race: the sum is
-        divided out.
+        Each is a dict such as ``{"probs": "1 / odds"}``. Columns whose reciprocals sum to 1 to 1.25
+        in every row are those of one race: the sum is divided out, and ``classes`` names the
+        columns. ``numbers`` are the names of columns of numbers.
         """
         names = [
             n for n in numbers
@@ -259,6 +276,7 @@ class Head:
     def as_odds(self, options: Options) -> Options:
         """Return the options with decimal odds, ``1 / x``, in place of percents, ``x / 100``.
 
+        ``options`` are keyword arguments of :func:`read_predictions` with ``probs`` and ``label``.
         They are returned unchanged unless the outcomes are 1000 times as likely with the odds.
         """
         probs = options.get("probs") or ""
@@ -274,7 +292,7 @@ class Head:
         return options | {"probs": f"1 / {quoted(name)}"}
 
     def number(self, name: str) -> str:
-        """Return a column as an expression of numbers."""
+        """Return a column as an SQL expression of numbers, converted if text has decimal commas."""
         cells = self.frame[name]
         if str(cells.dtype) == "String" and has_commas(cells):
             return of_commas(quoted(name), cells)
@@ -289,9 +307,10 @@ class Head:
         return bool({*key(name).split("_")} & PERCENT)
 
     def if_percents(self, options: Mapping[str, Any]) -> str:
-        """Return the condition under which an expression is a probability, such as in percent.
+        """Return the condition in words under which guessed options are right: "p is … in percent".
 
-        "" if the name says so already.
+        ``options`` have ``probs``, an expression such as ``p / 100``, ``exp(p)`` or ``1 / p``; ""
+        if it is a plain column, or the name says so already.
         """
         listed = self.terms(options.get("probs"))
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
@@ -309,7 +328,7 @@ class Head:
         return "" if called else f"{names[0]} is a probability in percent"
 
     def is_signed(self, name: str) -> bool:
-        """Return whether numbers are written with percent signs."""
+        """Return whether the numbers of a column are written with percent signs."""
         cells = self.frame[name]
         return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
 
@@ -320,7 +339,10 @@ class Head:
         return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
 
     def percents(self, name: str) -> bool:
-        """Return whether a column holds whole percentages: 0 to 100, in steps of 5 or so called."""
+        """Return whether a column holds whole percentages.
+
+        They are whole numbers from 0 to 100 that are multiples of 5, or whose name says percent.
+        """
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)]
         if (cells % 1 != 0).any() or cells.min() < 0.0 or not 10.0 < cells.max() <= 100.0:
@@ -329,9 +351,10 @@ class Head:
         return called or bool((cells % 5 == 0).all() and np.unique(cells).size > 5)
 
     def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return groups of columns whose names share a beginning, smallest first.
+        """Return groups (tuples) of column names that share a beginning, smallest first.
 
-        The last group is all of ``numbers``.
+        The last group is all of ``numbers``, the names of columns of numbers. A group has at least
+        two.
         """
         stems: dict[str, list[str]] = {}
         for n in numbers:
@@ -367,6 +390,7 @@ class Head:
     def log_probabilities(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs.
 
+        Each is a dict such as ``{"probs": "exp(lp_a), exp(lp_b)"}``; [] if there is none.
         ``numbers`` are the names of columns of numbers.
         """
         cells = self.numbers
@@ -402,8 +426,9 @@ class Head:
     def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for columns and expressions that may be the outcome.
 
-        ``probs`` are options for the predictions; the condition in words is "" where there is no
-        doubt.
+        Options are a dict such as ``{"label": "status = 2"}``. ``probs`` are the guessed options
+        for the predictions, [] if these are given; the condition in words, such as "2 is the
+        event", is "" where there is no doubt.
         """
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
@@ -448,10 +473,10 @@ class Head:
         return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
 
     def one_hot(self, families: Sequence[Sequence[str]]) -> str:
-        """Return, as an expression, the label that one-hot columns of 0 and 1 stand for, or "".
+        """Return, as an SQL expression, the label that one-hot columns of 0 and 1 stand for, or "".
 
-        ``families`` are the groups of columns of predictions; the ends of the names have to be the
-        same.
+        ``families`` are the groups of columns of predictions; the ends of the names of the one-hot
+        columns have to be the same.
         """
         flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
         for names in self.stems(flags):
@@ -472,6 +497,7 @@ class Head:
     def blanks(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for columns whose blanks may mean "no event".
 
+        Options are a dict such as ``{"label": "died IS NOT NULL"}``, with the condition in words.
         Such a column has a single value beside blanks, or the predictions (``probs`` are their
         options) are higher in rows with a value.
         """
@@ -492,7 +518,10 @@ class Head:
         return found
 
     def answer_to(self, name: str) -> str:
-        """Return the column of text with the words of another, such as predicted classes, or ""."""
+        """Return the name of another column of text that has all words of this one, or "".
+
+        It may hold the predicted class. Columns with fewer than two words have none.
+        """
         if name not in self.words or not self.is_text(name):
             return ""
         words = self.keys(name)
@@ -500,11 +529,14 @@ class Head:
         return next((n for n in others if len(words) >= 2 and words <= self.keys(n)), "")
 
     def keys(self, name: str) -> set[str]:
-        """Return the words of a column in lower case with ``_`` for signs."""
+        """Return the distinct words of a column in lower case with ``_`` for signs."""
         return {*map(key, self.words[name].unique().to_list())}
 
     def codes(self, name: str) -> list[tuple[Options, str]]:
-        """Return (options, condition) for each of the two values of a column as the event."""
+        """Return (options, condition) for each of the two values of a column as the event.
+
+        An example is ``({"label": "status = 2"}, "2 is the event")``.
+        """
         cells = self.frame[name]
         values = cells.drop_nulls().unique().sort().to_list()
         if str(cells.dtype) == "String":
@@ -529,8 +561,8 @@ class Head:
     def is_told(self, name: str, probs: Sequence[Options]) -> bool:
         """Return whether predictions are related to a column that may hold the outcome.
 
-        They are if they rank one of its codes, or its numbers. ``probs`` are the options for the
-        predictions.
+        They are if they rank one of its codes, or its numbers. ``probs`` are the guessed options
+        for the predictions, one dict each.
         """
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
@@ -559,8 +591,10 @@ class Head:
     def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
         """Return (predictions (m,), outcomes (m,), frame) of the rows that options select.
 
-        Outcomes are 0 or 1. Rows that lack either are left out. None if a column is missing or
-        cannot be read.
+        ``options`` are keyword arguments of :func:`read_predictions`; ``probs`` and ``label`` are
+        taken from the given ones if they lack. Outcomes are 0 or 1, and ``frame`` has the columns
+        of these rows. Rows that lack either are left out. None if a column is missing or cannot be
+        read.
         """
         import polars as pl
 
@@ -637,8 +671,9 @@ def likely_grades(
 ) -> list[Reading]:
     """Return readings of columns that may be the roles ``missing`` from a table of grades.
 
-    Counts are whole numbers, events at most n, and probabilities fractions. ``found`` are the roles
-    known already.
+    Each sets the missing roles n, events and probability to columns. Counts are whole numbers,
+    events at most n, and probabilities fractions. ``frame`` has the rows, and ``found`` the
+    expressions of the roles known already. The list is empty if nothing fits.
     """
     used = {root for term in found.values() for root in term.roots}
     numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
@@ -715,7 +750,10 @@ def _counts_on(numbers: FloatArray) -> bool:
 
 
 def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
-    """Return whether a column equals the observed event rates, as fractions or percentages."""
+    """Return whether a column ``values`` (G,) equals the observed event ``rates`` (G,).
+
+    It may hold fractions or percentages. False if ``values`` is None, a column without numbers.
+    """
     if values is None:
         return False
     gaps = [np.abs(values - rates).max(), np.abs(values - 100.0 * rates).max()]

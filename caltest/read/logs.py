@@ -53,7 +53,8 @@ INSPECT_SCORES = {"C": 1, "I": 0, "N": 0, 1: 1, 0: 0}
 def log_format(content: object) -> str | None:
     """Return the name of the evaluation harness that wrote a parsed JSON.
 
-    None for other content.
+    It is "lm-eval", "helm" or "inspect"; None for other content. InvalidPredictionsError for the
+    requests of HELM, which have no outcomes.
     """
     record = content[0] if isinstance(content, list) and content else content
     if not isinstance(record, dict):
@@ -66,7 +67,12 @@ def log_format(content: object) -> str | None:
 
 
 def read_log(table: Table, wanted: Wanted) -> Table:
-    """Return the log of an evaluation harness as a table whose columns the contract knows."""
+    """Return the log of an evaluation harness as a table whose columns the contract knows.
+
+    ``table`` has the parsed JSON in ``content``, ``wanted`` the options of the reading. The columns
+    are ``p0``, …, or ``confidence``, with ``label`` or ``correct``, ``id`` and ``sample``.
+    InvalidPredictionsError for a log that is not known or damaged.
+    """
     import polars as pl
 
     log = log_format(table.content) if table.log == "?" else table.log
@@ -105,10 +111,11 @@ def clusters_of_log(table: Table) -> str | None:
 def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
     """Return (role, note) for a log in which samples have several rows.
 
-    The role is "items" if answers are votes on one prediction of the sample (Inspect), else
-    "clusters". In other logs the outcome of a sample is its right option, which no repetition draws
-    anew. Answers that never differ, such as those at temperature 0, are copies. Without repeats it
-    is (None, "").
+    ``table`` is the log, ``wanted`` the options of its reading. The role, an option of
+    :func:`read_predictions`, is "items" if answers are votes on one prediction of the sample
+    (Inspect), else "clusters". In other logs the outcome of a sample is its right option, which no
+    repetition draws anew. Answers that never differ, such as those at temperature 0, are copies.
+    Without repeats it is (None, "").
     """
     import polars as pl
 
@@ -155,6 +162,7 @@ def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
 def _ids(records: Records, *keys: str) -> list[str]:
     """Return an id for each record: of the first unique key, else of all keys joined.
 
+    ``records`` are the samples as dictionaries of JSON, ``keys`` the names of the entries.
     InvalidPredictionsError if these do not tell the records apart either.
     """
     for chosen in (*((key,) for key in keys), keys):
@@ -169,10 +177,12 @@ def _ids(records: Records, *keys: str) -> list[str]:
 
 
 def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
-    """Return the rows of an lm-evaluation-harness log.
+    """Return (columns, notes) of an lm-evaluation-harness log: its rows, as lists by column name.
 
-    Probabilities are the softmax of the log-likelihoods of the options; the label is the right
-    option.
+    Columns ``p0``, … are the softmax of the log-likelihoods of the options; ``label`` is the right
+    option; ``task``, ``id`` and ``sample`` name the rows. ``name`` is the file's name, ``records``
+    the samples as dictionaries, and ``wanted`` the options of the reading.
+    InvalidPredictionsError for samples of several filters, unless ``where`` selects one.
     """
     filters = sorted({str(record.get("filter")) for record in records})
     if len(filters) > 1 and "filter" not in (wanted.where or ""):
@@ -215,9 +225,10 @@ def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
 
 
 def _logits(record: dict[str, Any], row: int) -> FloatArray:
-    """Return the log-likelihoods of a sample's options, (K,); generated text is refused.
+    """Return the log-likelihoods of a sample's options, (K,).
 
-    ``row`` is the number of the sample in messages.
+    ``record`` is the sample, and ``row`` its number, from 0, in messages. InvalidPredictionsError
+    for generated text, which has no options.
     """
     answers = record["filtered_resps"]
     if len(answers) < 2 or not all(isinstance(a, list) and len(a) == 2 for a in answers):
@@ -239,8 +250,8 @@ def _options(record: dict[str, Any]) -> list[str]:
 def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     """Return the index of the right option of a sample, checked against its accuracy ``acc``.
 
-    ``row`` is the number of the sample in messages, ``logits`` (K,) are the options'
-    log-likelihoods.
+    ``record`` is the sample, ``row`` its number in messages, ``logits`` (K,) are the options'
+    log-likelihoods. InvalidPredictionsError if the accuracy contradicts them.
     """
     answer = str(record["target"]).strip()
     target = int(answer) if answer.isdecimal() else _options(record).index(answer)
@@ -259,7 +270,12 @@ def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
 
 
 def _helm(records: Records) -> Log:
-    """Return the rows of a HELM log: the largest probability, and whether that answer was right."""
+    """Return (columns, notes) of a HELM log: its rows, as lists by column name.
+
+    ``confidence`` is the largest probability, and ``correct`` whether that answer was right; ``id``
+    and ``sample`` name the rows. Instances with perturbed input are left out.
+    InvalidPredictionsError without probabilities.
+    """
     plain = [record for record in records if record.get("perturbation") is None]
     stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in plain]
     if not all({"max_prob", "exact_match"} <= row.keys() for row in stats):
@@ -291,7 +307,10 @@ def _helm(records: Records) -> Log:
 
 
 def _samples(content: Mapping[str, Any]) -> tuple[Records, str]:
-    """Return (samples, task) of a JSON log; the task is "" if it has no name."""
+    """Return (samples, task) of a parsed JSON log; the task is "" if it has no name.
+
+    Samples are a list of dictionaries.
+    """
     return content["samples"], _task(content)
 
 
@@ -301,7 +320,10 @@ def _task(content: Any) -> str:
 
 
 def _unzipped(path: Path) -> tuple[Records, str]:
-    """Return (samples, task) of an Inspect ``.eval`` file, which is a zip archive of JSON."""
+    """Return (samples, task) of an Inspect ``.eval`` file, which is a zip archive of JSON.
+
+    Samples are a list of dictionaries, and the task is its name.
+    """
     samples, task = [], ""
     with path.open("rb") as file, zipfile.ZipFile(file) as log:
         for member in log.infolist():
@@ -323,9 +345,12 @@ def _unzipped(path: Path) -> tuple[Records, str]:
 
 
 def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
-    """Return the rows of an Inspect log: stated confidence, and whether the answer was correct.
+    """Return (columns, notes) of an Inspect log: its rows, as lists by column name.
 
-    The confidence is in the metadata of a score; ``task`` is the task's name.
+    ``confidence`` is the stated confidence, from the metadata of a score, and ``correct`` whether
+    the answer was right, for several scorers one such pair each; ``id`` and ``sample`` name the
+    rows. ``samples`` are dictionaries, ``task`` is the task's name, and ``wanted`` the options of
+    the reading. InvalidPredictionsError if no score has a confidence, or several without an option.
     """
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
@@ -359,9 +384,10 @@ def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
 
 
 def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return stated confidences as numbers; all as text if one is text, for the reader to check.
+    """Return the stated confidence of each score; None where a score has none.
 
-    ``scores`` are the scores of the samples, with the confidence in their metadata.
+    They are floats, or all text if one is text, for the reader to check. ``scores`` are the scores
+    of the samples, with the confidence in their metadata.
     """
     stated = [(score.get("metadata") or {}).get("confidence") for score in scores]
     text = any(isinstance(value, str) for value in stated)

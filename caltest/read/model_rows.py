@@ -37,8 +37,9 @@ def read_forecasters(
     """Read several forecasters from one table, each a column or an expression.
 
     ``source`` and ``options`` are as for :func:`read_predictions`; ``probs`` has the forecasters,
-    separated by commas, and ``label`` one expression for all of them, or one each. With
-    ``drop_missing``, the rows are the rows that every forecaster has.
+    separated by commas, and ``label`` one expression for all of them, or one each. The result has
+    the predictions of each by its expression. With ``drop_missing``, the rows are the rows that
+    every forecaster has. Errors are those of :func:`read_predictions`.
     """
     wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
     with table_of(source, wanted) as (table, wanted), naming(table.name):
@@ -63,10 +64,12 @@ def read_forecasters(
 
 
 def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str]) -> None:
-    """Refuse one outcome for several models if a model seems to have an outcome of its own.
+    """Raise an error for one outcome of several models if each seems to have an outcome of its own.
 
     It has one where a column of two values shares a word of its name with this model's predictions
-    only. ``parts`` are the expressions of the models' predictions.
+    only. ``parts`` are the expressions of the models' predictions in ``table``. The error is
+    InvalidPredictionsError without a ``label`` in the options ``wanted``, else DoubtfulInputError,
+    which ``as_is`` silences.
     """
     names = [" ".join(root for term in terms_of(part, table.schema) for root in term.roots)
              for part in parts]  # fmt: skip
@@ -89,7 +92,7 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
 
 
 def own_outcomes(table: Table, models: Sequence[str]) -> list[str] | None:
-    """Return the column of outcomes of each of the ``models``, or None if one has none.
+    """Return the name of the outcome column of each of the ``models``, or None if one has none.
 
     ``models`` are columns of predictions. A column of outcomes has two values, such as whether an
     answer is right, and shares a word of its name with this model's column only.
@@ -118,9 +121,10 @@ def read_each(
 ) -> dict[str, Predictions]:
     """Read several models from one table, in which a column says whose prediction a row is.
 
-    ``models`` is that column; other arguments are as for :func:`read_predictions`. Rows of the
-    models are matched by ``ids``, or by a column that names the rows of each model and has the same
-    values for all.
+    ``models`` is that column; other arguments are as for :func:`read_predictions`. The result has
+    the predictions of each model by its name. Rows of the models are matched by ``ids``, or by a
+    column that names the rows of each model and has the same values for all. Errors are those of
+    :func:`read_predictions`.
     """
     wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
     wanted = replace(wanted, drop_missing=drop_missing)
@@ -165,7 +169,8 @@ def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -
 def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:
     """Return the column, quoted, that names the rows of every model with the same values, or None.
 
-    ``column`` names the models, and ``each`` maps models to conditions that select their rows.
+    ``column`` names the models of ``table``, and ``each`` maps models to conditions that select
+    their rows.
     """
     import polars as pl
 
@@ -186,7 +191,11 @@ def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | Non
 
 
 def common_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
-    """Return the rows of models whose ids all of them have, with a note on how many."""
+    """Return the rows of models whose ids all of them have, with a note on how many.
+
+    ``data`` are the predictions by name of the model; they are returned unchanged if one has no
+    ids. InvalidPredictionsError if no id is common.
+    """
     ids = {n: np.asarray(d.ids).astype(str) for n, d in data.items() if d.ids is not None}
     if len(ids) < len(data):
         return data
@@ -227,9 +236,10 @@ def common_ids(sources: Sequence[object]) -> dict[str, int]:
 def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
     """Return whether rows of the same ids have the same labels, beyond chance.
 
-    It is False where labels of one id differ. It is None where they could agree by chance: labels
-    drawn at the frequencies of the first rows would agree with a probability above 1 / (1000
-    columns), with ``n_columns`` columns that could be ids.
+    ``rows`` are the predictions of each model, with ids. It is False where labels of one id differ.
+    It is None where they could agree by chance: labels drawn at the frequencies of the first rows
+    would agree with a probability above 1 / (1000 columns), with ``n_columns`` columns that could
+    be ids.
     """
     labels = [dict(zip(np.asarray(d.ids).astype(str), d.labels, strict=True)) for d in rows]
     common = set.intersection(*({*one} for one in labels))
@@ -243,10 +253,11 @@ def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
 def refuse_shared(
     sources: Sequence[object], read: Callable[[object, str | None], Predictions]
 ) -> None:
-    """Ask about files of other observations that have rows in common, or labels in one order.
+    """Raise DoubtfulInputError for two files of other observations that seem to share rows.
 
-    ``read`` returns the rows of a source with the ids of a column. DoubtfulInputError is the
-    question.
+    They do if rows of one id agree in their labels, or all labels are the same in the same order.
+    ``sources`` are the files or tables, and ``read(source, ids)`` returns the predictions of one,
+    with the column ``ids`` as ids, None for none.
     """
     columns = common_ids(sources)
     for column, shared in columns.items():
@@ -273,10 +284,11 @@ def refuse_other_rows(
     names: Sequence[str], sources: Sequence[object], data: Sequence[Predictions],
     read: Callable[[object, str | None], Predictions],
 ) -> None:  # fmt: skip
-    """Refuse models of different rows, with commands that fit the ids they share.
+    """Raise InvalidPredictionsError for models of different rows; it has commands that match by id.
 
     ``names``, ``sources`` and ``data`` are names, files or tables, and predictions of the models;
-    ``read`` returns the rows of a source with the ids of a column.
+    ``read(source, ids)`` returns the predictions of a source with the column ``ids`` as ids. Models
+    with equal labels in the same order pass.
     """
     if len({d.n for d in data}) == 1 and all(
         np.array_equal(data[0].labels, d.labels) for d in data[1:]

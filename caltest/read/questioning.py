@@ -79,10 +79,12 @@ def questioned(
 ) -> tuple[str, ...]:  # fmt: skip
     """Run all guards on a table that was read; return notes on doubts.
 
-    DoubtfulInputError for a question. Guards see all rows of tables of up to 50 000. In larger
-    tables they see the first 25 000 with all columns, 50 000 evenly spread ones without unused
-    columns, and all rows of columns that may identify rows or seem to name a single part of a data
-    set.
+    ``table`` was read by the expressions ``chosen`` with the options ``wanted``; ``whole`` are the
+    cells of all rows, ``complete`` those without missing values, and ``data`` the predictions.
+    DoubtfulInputError for a question, unless the option ``as_is`` is set. Guards see all rows of
+    tables of up to 50 000. In larger tables they see the first 25 000 with all columns, 50 000
+    evenly spread ones without unused columns, and all rows of columns that may identify rows or
+    seem to name a single part of a data set.
     """
     if wanted.multilabel:
         return ()
@@ -158,7 +160,11 @@ def labels_of_answers(chosen: Chosen) -> bool | None:
 
 
 def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
-    """Return the labels of more than two classes as SQL; () if one class has several or none."""
+    """Return the labels of more than two classes as SQL, in the order of the classes.
+
+    ``complete`` are the cells that were read, ``data`` the predictions. () for two classes, and if
+    one class has several labels or none.
+    """
     if data.n_classes < 3 or not complete.cells.of("label"):
         return ()
     cells = complete.cells.frame["label:0"]
@@ -170,7 +176,10 @@ def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
 
 
 def _other_events(rows: Rows, followup: Followup) -> Question | None:
-    """Return the question of competing events in other columns, of the first rows."""
+    """Return the question whether other columns hold competing events, or None.
+
+    ``rows`` are the first rows with their unused columns, and ``followup`` their times and events.
+    """
     if followup.elapsed.max(initial=0.0) < followup.limit or rows.risks is None:
         return None
     if followup.n < rows.n:  # rows with a horizon beyond all times are left out
@@ -181,9 +190,10 @@ def _other_events(rows: Rows, followup: Followup) -> Question | None:
 
 
 def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
-    """Ask where the predicted class is a threshold of the column taken for its confidence.
+    """Return a question if the predicted class is a threshold of the column of its confidence.
 
-    That column then is the probability of one class.
+    That column then is the probability of one class. None if it is not, or no predicted class was
+    read into ``cells``.
     """
     if not cells.of("predicted_label"):
         return None
@@ -203,10 +213,12 @@ NOT_BLANK = re.compile(r'("[^"]+"|\w+) IS NOT NULL', re.IGNORECASE)
 def wrong_classes(
     table: Table, chosen: Chosen, wanted: Wanted, unused: list[str]
 ) -> Question | None:
-    """Ask where a label is that a true class is known, beside predicted classes that are others.
+    """Return a question if the label says that a true class is known, beside other predicted ones.
 
-    A detection of the wrong class would count as right. The predicted class is an unused column of
-    text that has all words of the true one.
+    A detection of the wrong class would count as right. The predicted class is one of the columns
+    ``unused``, of text, that has all words of the true one, a column of ``table`` whose expression
+    in ``chosen`` is that it is not missing. None if there is no such column, or the classes are
+    equal.
     """
     label = chosen.terms.get("label", ())
     if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
@@ -239,9 +251,11 @@ AROUND = " .,;:()*"
 def unlike_answers(
     table: Table, chosen: Chosen, wanted: Wanted, complete: Complete
 ) -> Question | None:
-    """Ask whether answers equal the truth except for case, surrounding signs, or number formats.
+    """Return a question if answers equal the truth but for case, signs around, or number formats.
 
-    Compared as they are, such answers would count as wrong.
+    Compared as they are, such answers would count as wrong. Answers and truth are the predicted
+    class and the label in ``complete``, or the two columns that the label's expression in
+    ``chosen`` compares. None if there are none, or no answer is like that.
     """
     import polars as pl
 
@@ -295,12 +309,13 @@ def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
 def unknown_outcomes(
     table: Table, chosen: Chosen, wanted: Wanted, rows: Rows
 ) -> Question | None:  # fmt: skip
-    """Ask about values of a compared label that may say that the outcome is not known.
+    """Return a question if a value of a compared label may mean "outcome unknown", or None.
 
-    Rows of other values count as rows without the event. A value is asked about if its word says
-    so; or if it is not the most frequent, its rows have predictions like all others (1000 times as
-    likely as like those of rows without the event), and outcomes are 1000 times as likely if it is
-    unknown at random.
+    The label's expression in ``chosen``, such as ``status = 'dead'``, counts rows of other values
+    as rows without the event. A value is asked about if its word says so; or if it is not the most
+    frequent, its rows have predictions like all others (1000 times as likely as like those of rows
+    without the event), and outcomes are 1000 times as likely if it is unknown at random. ``rows``
+    are the predictions and outcomes.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
@@ -333,8 +348,8 @@ def unknown_outcomes(
 def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
     """Return whether rows of a value look like rows of any outcome, not like those without event.
 
-    ``here`` (n,) marks the rows of the value; ``least`` is the logarithm of how many times likelier
-    this must be.
+    ``rows`` are the predictions and outcomes, and ``here`` (n,) marks the rows of the value;
+    ``least`` is the natural logarithm of how many times likelier this must be.
     """
     p, y = rows.risks, rows.labels
     assert p is not None
@@ -350,7 +365,11 @@ def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
 
 
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
-    """Ask about further codes of an event column, which would silently count as censored."""
+    """Return a question about further codes of an event column, which would silently be censored.
+
+    Each code is offered as a competing event, or to be left out. None if the event's expression in
+    ``chosen`` compares no column, or no code is left.
+    """
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
         return None
@@ -378,7 +397,10 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
 
 def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
-    """Return a condition joined with the user's own ``where``; with ``blank`` it keeps blanks."""
+    """Return ``condition``, in SQL, joined by AND with the user's own ``where``.
+
+    With ``blank`` it also keeps rows where the condition is unknown.
+    """
     condition = f"coalesce({condition}, TRUE)" if blank else condition
     return condition if wanted.where is None else f"({wanted.where}) AND {condition}"
 
@@ -387,7 +409,7 @@ class _Codes(NamedTuple):
     """Values of a column that an outcome expression compares.
 
     ``name`` is the column and ``all`` are its values. ``others`` maps those that the expression
-    does not name to their SQL literals.
+    does not name to their SQL literals. ``blank`` says that a missing cell is a value as well.
     """
 
     name: str
@@ -425,7 +447,10 @@ def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -
 def _with_competing(
     question: Question, table: Table, chosen: Chosen, wanted: Wanted
 ) -> Question:  # fmt: skip
-    """Return the question about follow-up with a further code offered as a competing event."""
+    """Return the question about follow-up with a further code offered as a competing event.
+
+    Other questions, and one with no or several such codes, are returned unchanged.
+    """
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
     found = _compared_codes(table, chosen, wanted, "label")
@@ -442,10 +467,10 @@ def _with_competing(
 
 
 def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
-    """Ask whether an extreme number such as −99.9 stands for a missing value.
+    """Return a question if an extreme number such as −99.9 may stand for a missing value, or None.
 
-    It is in a column that the outcome expression of ``option`` ("label" or "event") compares with a
-    number.
+    It is in a column that the outcome expression of ``option`` ("label" or "event") in ``chosen``
+    compares with a number.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -475,7 +500,7 @@ NEVER = float(np.log(1e4))
 def constant_outcome(
     table: Table, chosen: Chosen, wanted: Wanted, rows: Rows, option: str
 ) -> Question | None:
-    """Ask where an outcome is the same in all rows because no row holds the compared text.
+    """Return a question if an outcome is the same in all rows as no row holds the compared text.
 
     ``option`` is "label" or "event": the option whose expression, such as ``status = 'dead'``,
     makes the outcome of ``rows``, and which the readings of the question set. The column of text
@@ -517,9 +542,11 @@ def constant_outcome(
 
 
 def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Question | None:
-    """Ask whether a column called a percentage holds percentages below 1, or fractions.
+    """Return a question if a column called a percentage holds no number above 1, or None.
 
-    Percent signs answer the question, and so do labels that are 1000 times as likely for fractions.
+    It may hold percentages below 1, or fractions. Percent signs answer the question, and so do
+    labels that are 1000 times as likely for fractions. ``cells`` has the column of probabilities as
+    written, ``rows`` the predictions and outcomes.
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
@@ -538,14 +565,14 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
 
 
 def _some(rows: Rows, places: IntArray) -> Rows:
-    """Return the rows at ``places``, without the unused columns."""
+    """Return the rows at the indices ``places``, without the unused columns."""
     facts = {name: getattr(rows, name) for name in ("weights", "clusters", "by")}
     cut: dict[str, Any] = {k: None if v is None else v[places] for k, v in facts.items()}
     return replace(rows, probs=rows.probs[places], labels=rows.labels[places], unused=(), **cut)
 
 
 def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
-    """Return columns restricted to the rows at ``places``."""
+    """Return columns restricted to the rows at the indices ``places``."""
     size = len(columns[0].values) if columns else 0
     if np.array_equal(places, np.arange(size)):
         return columns
@@ -584,9 +611,10 @@ def _unused(
 
 
 def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
-    """Return the unused columns that name a single part of a data set, such as "train".
+    """Return the names of unused columns that name a single part of a data set, such as "train".
 
-    Only the first rows are seen; later rows may name other parts.
+    Only the first rows, the table ``head``, are seen; later rows may name other parts. ``chosen``
+    has the columns that are used.
     """
     frame, found = head.frame.collect(), list[str]()
     for column in columns_of(frame, [n for n in frame.columns if n not in chosen.used]):
@@ -596,7 +624,11 @@ def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
 
 
 def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str]:
-    """Return the distinct words of a text column in all selected rows."""
+    """Return the distinct values of the text column ``name`` in all rows that ``where`` keeps.
+
+    ``table`` is the open table, ``chosen`` its expressions by role (of which "where" counts), and
+    ``wanted`` the options of the reading. Values are whole cells; missing ones are left out.
+    """
     import polars as pl
 
     words = _kept(table, chosen, wanted).select(pl.col(name).cast(pl.String).unique())
@@ -609,7 +641,7 @@ def _far_apart(
     """Return the questions on large tables that are sorted by model or by part of the data set.
 
     There, the first rows are all of one model or part. ``head`` are the unused columns of these
-    rows.
+    first rows, and ``rows`` all predictions and outcomes. Entries are None where nothing is asked.
     """
     import polars as pl
 
@@ -637,9 +669,10 @@ def _far_apart(
 def _without_outcome(
     table: Table, chosen: Chosen, wanted: Wanted, n: int, complete: Complete
 ) -> tuple[int, int]:
-    """Return (left out, total): rows without an outcome, or excluded by a condition on it.
+    """Return (left out, total): numbers of rows without an outcome or excluded by its condition.
 
-    ``n`` rows were read.
+    A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
+    and ``complete`` says how many of them lack an outcome.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
@@ -679,6 +712,7 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 
     For two classes these are two columns of counts; for more, a column for each class, with its
     name at the end, of counts or shares. ``rows`` (n,) are the places of the rows in the table.
+    ``data`` are the predictions and labels of these rows.
     """
     if {"votes", "items", "event"} & chosen.terms.keys() or data.multilabel:
         return ""
@@ -706,9 +740,10 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 
 
 def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
-    """Return the families of columns that may hold votes, in the order of the classes.
+    """Return the families of columns that may hold votes, each in the order of the classes.
 
-    ``names`` are the columns to choose from. For two classes families are ordered pairs of columns.
+    ``names`` are the columns to choose from, ``data`` the predictions with the names of the
+    classes. For two classes families are all ordered pairs of columns.
     """
     classes = [str(c).lower() for c in data.classes or range(data.n_classes)]
     by_end: dict[str, dict[str, str]] = {}

@@ -75,8 +75,9 @@ NO_PROBS: Options = {"probs": "COLUMN"}
 def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]:
     """Return readings for columns whose first cells look like the role that is lacking.
 
+    Each reading has the options of :func:`read_predictions` to add, and a condition in words.
     ``head`` are the first rows, ``wanted`` the options given, and ``lacking`` "label", "probs" or
-    "predicted_label".
+    "predicted_label". If nothing fits, the one reading has placeholders such as COLUMN.
     """
     return _Readings(head, wanted).readings(lacking)
 
@@ -86,7 +87,8 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
     Options are columns ``name_0``, ``name_1``, … of text, as many as probabilities and in their
     order, all different in every row. If they are the same words in all rows, these are the
-    classes; otherwise the classes are the positions of the options.
+    classes; otherwise the classes are the positions of the options. () if no columns fit, or
+    several. ``cells`` is what was read from ``table``.
     """
     import polars as pl
 
@@ -130,7 +132,10 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
 
 def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return readings in which an unused text column is the predicted class."""
+    """Return readings in which an unused text column is the predicted class; () if none fits.
+
+    ``cells`` is what was read from ``table``: one column of probabilities and a label of words.
+    """
     import polars as pl
 
     if "predicted_label" in cells.chosen.terms or len(cells.of("probs")) > 1:
@@ -149,7 +154,8 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings with other columns as the label, where the one that was named holds amounts.
 
-    Amounts are more than 50 different numbers, such as those of a coordinate y.
+    Amounts are more than 50 different numbers, such as those of a coordinate y. () if the label
+    holds none. ``cells`` is what was read from ``table``.
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -166,9 +172,10 @@ def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
 
 def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return readings in which a label of several codes is the end of a follow-up.
+    """Return the reading in which a label of several codes is the end of a follow-up.
 
-    There has to be a column of times.
+    There has to be a column of times, and 3 codes or more; else (). ``cells`` is what was read from
+    ``table``.
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -191,7 +198,8 @@ def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...
 def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -> bool:
     """Return whether a column of two codes is a threshold of predictions p (n,).
 
-    ``coded`` are codes (n,) and their words; rows without prediction or code are ignored.
+    ``coded`` are codes (n,) and their words, None for a column of fractions, which is none. Rows
+    without prediction or code are ignored.
     """
     if coded is None:
         return False
@@ -200,10 +208,14 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
 
 
 class _Readings(Head):
-    """Guesses of columns, put together to readings with their conditions in words."""
+    """Guesses of columns, put together to readings with their conditions in words.
+
+    A reading has options of :func:`read_predictions`, such as ``{"label": "died"}``. ``Options``
+    are such keyword arguments.
+    """
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings for the role that is ``lacking``.
+        """Return likely readings for the role that is ``lacking``: label, probs or predicted_label.
 
         If there is none, or too many, one reading has placeholders such as COLUMN.
         """
@@ -248,7 +260,10 @@ class _Readings(Head):
         return [*found, *answers]
 
     def has_answers(self, options: Options) -> bool:
-        """Return whether one prediction stands beside a label of more than two classes."""
+        """Return whether one prediction stands beside a label of more than two classes.
+
+        ``options`` are the guessed ones, to which the given ones are added.
+        """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
         name = label[0].column if len(label) == 1 else None
@@ -307,11 +322,11 @@ class _Readings(Head):
     def pairs(
         self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> Iterator[tuple[Options, str]]:
-        """Yield (options, condition) for each outcome with each prediction.
+        """Yield (options, condition) for each outcome with each prediction, both in one dict.
 
         ``outcomes`` and ``probs`` are the guesses of both. Pairs that use one column for both, or
-        whose label is the predicted class, are left out. Rows without a prediction are dropped by
-        an option.
+        whose label is the predicted class, are left out. The option ``drop_missing`` is set where
+        rows lack a prediction.
         """
         for outcome, when in outcomes:
             for p in probs:
@@ -327,7 +342,8 @@ class _Readings(Head):
     def family(self, options: Mapping[str, Any]) -> tuple[list[str], pl.Series] | None:
         """Return (ends, words): the name ends of several columns of probabilities, and label words.
 
-        None if there is one column only.
+        ``ends`` are in the order of the columns that ``options`` or the given options name;
+        ``words`` is the column of the label. None if there is one column only.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
@@ -340,8 +356,9 @@ class _Readings(Head):
     def class_orders(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
         """Return (options, condition) for each likely order of classes that names do not tell.
 
-        ``options`` name the columns of probabilities. If no order is likely, the placeholder
-        ``classes=A,B,C`` is returned; if names tell the classes, no options.
+        ``options`` name the columns of probabilities. Each dict returned is ``{"classes":
+        "a,b,c"}``; if no order is likely, it has the placeholder ``A,B,C``; if names tell the
+        classes, it is {}.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or "classes" in options:
@@ -368,14 +385,20 @@ class _Readings(Head):
         return [({"classes": "A,B,C"}, "")]
 
     def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:
-        """Return the numbers of several columns of probabilities, (n, K); None for other cells."""
+        """Return the numbers of several columns of probabilities, (n, K); None for other cells.
+
+        ``options`` name the columns, or else the given options.
+        """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         found = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
         columns = [column for column in found if column is not None]
         return np.column_stack(columns) if len(columns) == len(listed) else None
 
     def is_argmax(self, options: Mapping[str, Any]) -> bool:
-        """Return whether the label is the class of the largest probability in every row seen."""
+        """Return whether the label is the class of the largest probability in every row seen.
+
+        ``options`` name the columns of probabilities and the label.
+        """
         found = self.family(options)
         if found is None:
             return False
@@ -388,7 +411,11 @@ class _Readings(Head):
         return said == [ends[k] for k in top] or said == [str(k) for k in top]
 
     def without_gaps(self, options: Mapping[str, Any]) -> Options:
-        """Return the option that drops rows without a prediction, if there are more than a few."""
+        """Return ``{"drop_missing": True}`` if more than a few rows lack a prediction, else {}.
+
+        It is {} as well if rows lack an outcome, or the option is given. ``options`` name the
+        columns of predictions and outcomes.
+        """
         gaps: dict[str, Any] = {}
         for option in ("probs", "label", "predicted_label"):
             listed = self.terms(options.get(option) or self.given.get(option))
@@ -411,7 +438,8 @@ class _Readings(Head):
         """Return readings in which one column is the model's answer and another the truth.
 
         Both hold the same words. Which is which makes no difference: the answer is right where they
-        are equal. ``lacking`` is the role that the user has not named.
+        are equal. ``probs`` are the guessed options for the confidence, and ``lacking`` is the role
+        that the user has not named. [] if no two columns fit.
         """
         if self.given.keys() & {"event"} or (
             "label" in self.given and lacking not in ("predicted_label", "probs")
@@ -440,9 +468,10 @@ class _Readings(Head):
         ]
 
     def ranks_answers(self, reading: Reading) -> float:
-        """Return z of a test whether right answers have higher confidences than wrong ones.
+        """Return z of a rank test whether right answers have higher confidences than wrong ones.
 
-        ``reading`` names the columns of confidence, answer and truth; 0 if one cannot be read.
+        It is positive if they have. ``reading`` names the columns of confidence, answer and truth;
+        0 if one cannot be read.
         """
         said = {**self.given, **reading.options}
         p = numbers_of(self.frame.select(self.terms(said["probs"])[0].expr).to_series())
@@ -462,7 +491,10 @@ class _Readings(Head):
         return listed[0].column if len(listed) == 1 else None
 
     def in_roles(self, a: str, b: str) -> tuple[str, str]:
-        """Return two columns as (answer, truth), judged by their names."""
+        """Return two columns as (answer, truth), judged by their names.
+
+        They stay in this order if the user named one; in alphabetical order if no name tells.
+        """
         if self.one_column("predicted_label") or self.one_column("label"):
             return a, b
         second = {key(a), *key(a).split("_")} & TRUTH and not {key(b), *key(b).split("_")} & TRUTH
@@ -488,9 +520,10 @@ class _Readings(Head):
         return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
 
     def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
-        """Return readings of a column of ``probs`` as the confidence in the answer ``a``.
+        """Return readings of each column in ``probs`` that may be the confidence in an answer.
 
-        ``b`` is the true label; ``lacking`` is the option that the command needs.
+        ``a`` is the column of the answer and ``b`` that of the true label; ``probs`` are the
+        guessed options for predictions, and ``lacking`` is the option that the command needs.
         """
         found = []
         for options in probs:
@@ -534,7 +567,8 @@ class _Readings(Head):
     def verdicts(self) -> list[Reading]:
         """Return readings by which one word of a column says that an answer was right.
 
-        The confidences have to be higher in the rows with that word.
+        The confidences have to be higher in the rows with that word. [] if there is none, or too
+        many.
         """
         found = []
         for options in self.probabilities():
@@ -552,7 +586,10 @@ class _Readings(Head):
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
     def of_grades(self) -> list[Reading]:
-        """Return readings of a small table as counts of grades, which another command tests."""
+        """Return readings of a small table as counts of grades, for the command ``grades``.
+
+        Or [].
+        """
         if self.given:
             return []
         frame = self.frame.drop_nulls()
@@ -586,7 +623,8 @@ class _Readings(Head):
     ) -> list[Reading]:
         """Return readings in which rows were followed for a time.
 
-        ``pairs`` are outcomes with their conditions, ``probs`` the options for predictions.
+        Each sets ``event``, ``time`` and ``horizon`` in place of the label. ``pairs`` are guessed
+        options for outcome and prediction with their conditions, ``probs`` those for predictions.
         """
         place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
         when = f"rows were followed for {self.times[0]}"
@@ -633,7 +671,8 @@ class _Readings(Head):
 
         ``probs`` are options for predictions, ``place`` the options for time and horizon, and
         ``followed`` the condition in words that rows were followed. If there would be too many
-        readings, the columns of predictions stay a placeholder.
+        readings, the columns of predictions stay a placeholder. The list is empty if no column of
+        codes is related to the predictions.
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
@@ -666,7 +705,8 @@ class _Readings(Head):
     def two_ends(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for each of two ends beside "censored" in a column.
 
-        An end whose word is in the name of the predictions ``probs`` comes first.
+        Options are ``event`` and ``competing``, as SQL. An end whose word is in the name of the
+        predictions, of which ``probs`` are the options, comes first. [] without such a column.
         """
         called = "_".join(key(r) for p in probs for r in self.roots(p.get("probs")))
         for name in (n for n in self.words if self.is_text(n)):
@@ -683,7 +723,10 @@ class _Readings(Head):
         return []
 
     def ends(self, name: str) -> list[str]:
-        """Return the codes above 0 of a column that holds 0, 1, 2 (and 3); [] for other columns."""
+        """Return the codes above 0 of a column that holds 0, 1, 2 (and 3) as text.
+
+        [] for others.
+        """
         if name not in self.numbers or self.is_text(name) or name in self.times:
             return []
         codes = np.unique(self.numbers[name][np.isfinite(self.numbers[name])])

@@ -37,9 +37,11 @@ ROWS_A_PIECE = 2**22
 
 
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
-    """Return a lazy frame of the chosen expressions, in columns called ``option:k``.
+    """Return a lazy polars frame of the chosen expressions, in columns called ``option:k``.
 
-    It has the rows that ``where`` keeps. Rows are counted from ``first`` in messages.
+    ``chosen`` has the expressions by role, and ``label:0`` is the first of the label. The frame has
+    the rows of ``table`` that ``where`` of the options ``wanted`` keeps. Rows are counted from
+    ``first`` in messages. InvalidPredictionsError for text where numbers are needed.
     """
     import polars as pl
 
@@ -61,7 +63,7 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
 
 
 def over(table: Table, chosen: Chosen) -> Chosen:
-    """Return the chosen expressions parsed for the columns of this table."""
+    """Return the chosen expressions parsed for the columns of this table, by role."""
     if all(t.column is not None for listed in chosen.terms.values() for t in listed):
         return chosen
     schema = table.schema
@@ -71,7 +73,8 @@ def over(table: Table, chosen: Chosen) -> Chosen:
 def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
     """Raise InvalidPredictionsError for text in a column that an expression takes for numbers.
 
-    The message names the first such row; rows are counted from ``first``.
+    The message names the first such row of ``table``; rows are counted from ``first``. ``chosen``
+    has the expressions by role.
     """
     for option in ("where", *(o for o in chosen.terms if o != "where")):
         for k, term in enumerate(chosen.terms.get(option, ())):
@@ -125,7 +128,7 @@ def _refuse_words_of(
 
 
 def condition(chosen: Chosen) -> pl.Expr:
-    """Return the polars expression of ``where``, converted to booleans."""
+    """Return the polars expression of ``where`` in ``chosen``, converted to booleans."""
     import polars as pl
 
     return chosen.terms["where"][0].expr.cast(pl.Boolean)
@@ -134,10 +137,12 @@ def condition(chosen: Chosen) -> pl.Expr:
 def cells_of(
     table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool = False
 ) -> EvaluatedCells:
-    """Return the evaluated cells of all rows of a table.
+    """Return the evaluated cells of all rows of a table that ``where`` keeps.
 
-    If text columns turn out to have other types than their first rows suggest, it is read again. In
-    messages rows are counted from 1, or from 0 for tables in memory (``frame_rows``).
+    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. If text columns
+    turn out to have other types than their first rows suggest, it is read again. In messages rows
+    are counted from 1, or from 0 for tables in memory (``frame_rows``). InvalidPredictionsError for
+    a file that cannot be read and an expression that cannot be computed.
     """
     first = 0 if frame_rows else 1
     try:
@@ -161,8 +166,9 @@ def cells(
 ) -> EvaluatedCells:
     """Return a collected frame with the columns of :func:`outputs` as EvaluatedCells.
 
-    ``first`` is the number of the table's first row in messages; ``part`` says that other
-    rows of the table are read separately.
+    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. ``first`` is the
+    number of the table's first row in messages; ``part`` says that other rows of the table are read
+    separately.
     """
     if ROW_COLUMN in frame.columns:
         rows = frame[ROW_COLUMN].to_numpy().astype(np.int64)
@@ -175,9 +181,10 @@ def cells(
 
 
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
-    """Return a polars error as an InvalidPredictionsError of one sentence.
+    """Return a polars error as an InvalidPredictionsError of one sentence, to be raised.
 
-    It names the expressions that are not plain columns, as one of them is the likely cause.
+    It names the expressions of ``chosen`` that are not plain columns of ``table``, as one of them
+    is the likely cause.
     """
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
@@ -201,7 +208,9 @@ def batches_of(
 ) -> Iterator[EvaluatedCells]:
     """Yield evaluated cells batch by batch, with memory that does not grow with the file.
 
-    Rows are counted from ``before``, the number of rows read earlier.
+    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. Rows are counted
+    from ``before``, the number of rows read earlier. InvalidPredictionsError for a file that cannot
+    be read.
     """
     if table.seekable:
         import polars as pl
@@ -233,7 +242,10 @@ def batches_of(
 
 
 def column_of_cells(cells: pl.Series) -> Column | None:
-    """Return an unused column in the form that guards take; None for lists, dates and the like."""
+    """Return an unused column in the form that guards take: numbers, booleans, or coded words.
+
+    Text, dates and times are coded; None for lists and structs.
+    """
     import polars as pl
 
     name, kind = cells.name, cells.dtype
@@ -257,13 +269,16 @@ def column_of_cells(cells: pl.Series) -> Column | None:
 
 
 def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
-    """Return the unused columns ``names`` in the form that guards take."""
+    """Return the unused columns ``names`` of a frame in the form that guards take.
+
+    Columns of lists and structs are left out.
+    """
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)
 
 
 def n_rows_of(parts: Sequence[Path]) -> int | None:
-    """Return the number of rows of Parquet files, None for others."""
+    """Return the total number of rows of Parquet files; None for other or damaged files."""
     import polars as pl
 
     if any(part.suffix.lower() != ".parquet" for part in parts):

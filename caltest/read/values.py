@@ -87,10 +87,10 @@ UNKNOWN_WORDS = frozenset(
 class EvaluatedCells:
     """Evaluated cells of the rows that ``where`` keeps.
 
-    ``frame`` has the columns ``option:k``, such as ``probs:0``; ``rows`` are the rows' places in
-    the table, from 0; ``first`` is the number of its first row in messages; ``parts`` are the
-    files, if several, with their numbers of rows; ``part`` says that other rows are read
-    separately.
+    ``chosen`` are the expressions by role and ``wanted`` the options of the reading. ``frame`` has
+    the columns ``option:k``, such as ``probs:0``; ``rows`` (n,) are the rows' places in the table,
+    from 0; ``first`` is the number of its first row in messages; ``parts`` are (name, number of
+    rows) of the files, if several; ``part`` says that other rows are read separately.
     """
 
     chosen: Chosen
@@ -102,21 +102,21 @@ class EvaluatedCells:
     part: bool = False
 
     def of(self, option: str) -> list[str]:
-        """Return the columns of an option, such as ["probs:0", "probs:1"]."""
+        """Return the columns of ``frame`` that hold an option, such as ["probs:0", "probs:1"]."""
         return [name for name in self.frame.columns if name.startswith(f"{option}:")]
 
     def sql(self, column: str) -> str:
-        """Return the expression of a column, as the command line takes it."""
+        """Return the expression of a column such as "probs:0", as the command line takes it."""
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].sql
 
     def name(self, column: str) -> str:
-        """Return the expression of a column, as messages name it."""
+        """Return the expression of a column such as "probs:0", as messages name it."""
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].name
 
     def is_plain(self, column: str) -> bool:
-        """Return whether a column is a column of the table, as opposed to an expression."""
+        """Return whether "probs:0" or the like is a column of the table, not an expression."""
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].column is not None
 
@@ -185,9 +185,9 @@ class EvaluatedCells:
     def _readings_of_gaps(self, gaps: Mapping[str, pl.Series]) -> list[Reading]:
         """Return readings for rows without a value: they are left out, or a blank has a meaning.
 
-        ``gaps`` maps columns to marks of their missing cells. A blank may mean something if the row
-        has a prediction, and the blank is in the outcome, in an expression, or in a column with a
-        single other value.
+        ``gaps`` maps columns such as "label:0" to marks (n,) of their missing cells. A blank may
+        mean something if the row has a prediction, and the blank is in the outcome, in an
+        expression, or in a column with a single other value.
         """
         drop = Reading({"drop_missing": True})
         known = ~np.any([gaps[c].to_numpy() for c in gaps if c.startswith("probs:")], axis=0)
@@ -215,10 +215,11 @@ class EvaluatedCells:
     # --- numbers and outcomes ------------------------------------------------------------------
 
     def numbers(self, column: str, *, gaps: bool = False) -> FloatArray:
-        """Return the numbers of a column (n,), percent signs divided by 100; refuse others.
+        """Return the numbers of a column (n,), percent signs divided by 100.
 
-        With ``gaps`` missing cells are NaN. Numbers of 32 and 16 bits keep their type, by which it
-        is known what they round.
+        InvalidPredictionsError for cells that are no numbers. With ``gaps`` missing cells are NaN.
+        Numbers of 32 and 16 bits keep their type, by which it is known what they round, unless
+        other rows are read separately.
         """
         import polars as pl
 
@@ -271,14 +272,18 @@ class EvaluatedCells:
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
     def _with(self, column: str, sql: str) -> dict[str, str]:
-        """Return the options of the probabilities, one ``column`` of which is read as ``sql``."""
+        """Return the options of the probabilities, one ``column`` of which is read as ``sql``.
+
+        They are arguments of :func:`read_predictions`, such as ``{"probs": "a / 100, b"}``, with
+        ``classes`` where the columns' names say them.
+        """
         return self._of_each(sql if c == column else self.sql(c) for c in self.of("probs"))
 
     def _without_words(self, column: str, words: pl.Series) -> list[Reading]:
         """Return the reading in which the one word among the numbers of a column says "missing".
 
-        ``words`` are the cells that are no numbers. There is none where these are of several kinds,
-        or hold digits, such as "<0.01".
+        ``words`` are the cells that are no numbers. The list is empty where these are of several
+        kinds, or hold digits, such as "<0.01".
         """
         kinds = words.unique().to_list()
         if len(kinds) != 1 or re.search(r"\d", kinds[0]):
@@ -289,6 +294,8 @@ class EvaluatedCells:
 
     def _swapped(self, label: str) -> list[Reading]:
         """Return the reading with prediction and label exchanged, if the one prediction is 0/1.
+
+        Or [].
 
         ``label`` is the column of the label.
         """
@@ -302,7 +309,8 @@ class EvaluatedCells:
     def binary(self, column: str, option: str) -> BoolArray:
         """Return an outcome as booleans (n,), from a column of booleans or 0 and 1.
 
-        Other codes are refused; the message suggests an expression of ``option`` for each.
+        ``column`` is "label:0" or the like, and ``option`` its option. InvalidPredictionsError for
+        other codes suggests an expression of ``option`` for each.
         """
         import polars as pl
 
@@ -368,7 +376,7 @@ class EvaluatedCells:
         return readings
 
     def where(self, condition: str) -> str:
-        """Return a condition joined with the user's own ``where``."""
+        """Return a condition, in SQL, joined by AND with the user's own ``where``."""
         said = self.wanted.where
         return condition if said is None else f"({said}) AND {condition}"
 
@@ -377,7 +385,8 @@ class EvaluatedCells:
     def probabilities(self) -> AnyArray:
         """Return probabilities or logits as read, (n,) or (n, K).
 
-        Other scales, such as percentages, are refused with an expression that converts them.
+        InvalidPredictionsError for other scales, such as percentages, with an expression that
+        converts them.
         """
         import polars as pl
 
@@ -419,9 +428,10 @@ class EvaluatedCells:
             )
 
     def _refuse_infinite(self, column: str, values: FloatArray) -> None:
-        """Refuse an infinite number, with the range of all others as a condition on the rows.
+        """Raise InvalidPredictionsError for an infinite number among ``values`` (n,) of a column.
 
-        Logarithms of zero are left to what is said of logits and log-probabilities.
+        It offers the range of all others as a condition on the rows. Logarithms of zero are left to
+        the checks of logits and log-probabilities.
         """
         infinite = np.isinf(values)
         if not infinite.any():
@@ -447,7 +457,10 @@ class EvaluatedCells:
         )
 
     def _refuse_marks(self, column: str, values: FloatArray) -> None:
-        """Refuse a number such as −999 or 99 among fractions, which may mark a missing value."""
+        """Raise InvalidPredictionsError for a number such as −999 or 99 among fractions.
+
+        It may mark a missing value in the ``values`` (n,) of a column.
+        """
         inside = (values >= -BEYOND) & (values <= 1.0 + BEYOND)
         marks = np.unique(values[~inside])
         count = int(np.count_nonzero(~inside))
@@ -499,14 +512,23 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def _of_each(self, expressions: Iterable[str]) -> dict[str, str]:
-        """Return the options of expressions of all columns, with the classes that columns name."""
+        """Return the options ``{"probs": "a / 100, b / 100", "classes": "a,b"}`` of expressions.
+
+        They are arguments of :func:`read_predictions` for ``expressions``, one for each column of
+        probabilities, in order. ``classes`` are the names' ends of these columns, which the
+        expressions no longer have; it is left out if there are none, they count from 0, or the user
+        gave it.
+        """
         named = list(self.chosen.classes or ())
         plain = self.wanted.classes or named == [str(j) for j in range(len(named))]
         classes = {} if plain or not named else {"classes": ",".join(named)}
         return {"probs": ", ".join(expressions)} | classes
 
     def _sum_of_rows(self) -> int:
-        """Return 10, 100 or 1000 if all rows sum to it within 2 %, else 100."""
+        """Return 10, 100 or 1000 if all rows of the probabilities sum to it within 2 %.
+
+        Otherwise it is 100.
+        """
         sums = np.sum([self.numbers(c) for c in self.of("probs")], axis=0)
         fits = (k for k in (10, 100, 1000) if np.allclose(sums, k, atol=0.02 * k))
         return next(fits, 100)
@@ -539,7 +561,9 @@ class EvaluatedCells:
     def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
         """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None.
 
-        ``probs`` (n,) or (n, K) are the probabilities, whose columns may name the classes.
+        ``probs`` (n,) or (n, K) are the probabilities, whose columns may name the classes. With a
+        predicted class, label 1 is that it was right. InvalidPredictionsError for values that are
+        no classes.
         """
         if self.of("predicted_label"):
             if probs.ndim > 1:
@@ -567,7 +591,10 @@ class EvaluatedCells:
         return self._coded(names), None if plain else names
 
     def _coded(self, names: Sequence[str]) -> IntArray:
-        """Return labels as indices into the class ``names``, (n,); case is ignored."""
+        """Return labels as indices into the class ``names``, (n,); case is ignored.
+
+        InvalidPredictionsError for a label that is no class.
+        """
         import polars as pl
 
         cells = self.frame["label:0"]
@@ -605,7 +632,7 @@ class EvaluatedCells:
         """Return the error for labels that the columns of probabilities are not called after.
 
         Columns that do not sum to 1 may be predictions of one event by several models. ``names``
-        are these columns.
+        are these columns, and ``words`` the labels (n,).
         """
         name, columns = self.name("label:0"), self.of("probs")
         seen = sorted(words.unique().to_list())
@@ -644,7 +671,8 @@ class EvaluatedCells:
     ) -> InvalidPredictionsError:
         """Return the error for K + 1 labels ``seen`` beside K columns of probabilities (n, K).
 
-        If these fall along every row, they may be the probabilities of reaching each class.
+        ``words`` are the labels of the rows. If the probabilities ``probs`` fall along every row,
+        they may be the probabilities of reaching each class.
         """
         each, readings = [self.sql(column) for column in self.of("probs")], []
         if bool((np.diff(probs, axis=1) <= BEYOND).all()) and len(each) > 1:
@@ -663,7 +691,8 @@ class EvaluatedCells:
     def answers(self) -> BoolArray:
         """Return whether the predicted class equals the label, booleans (n,).
 
-        Case, and prefixes and suffixes common to all words, are ignored.
+        Case, and prefixes and suffixes common to all words, are ignored. InvalidPredictionsError if
+        the two columns share no words.
         """
         truth, answer = words_of(self.frame["label:0"]), words_of(self.frame["predicted_label:0"])
         label, guess = self.name("label:0"), self.name("predicted_label:0")
@@ -689,7 +718,7 @@ class EvaluatedCells:
     # --- other facts ---------------------------------------------------------------------------
 
     def fact(self, option: str) -> Any:
-        """Return the values of a design argument, such as "clusters", (n,).
+        """Return the values of a design argument that was named, such as "clusters", (n,).
 
         For several columns it is a mapping by name.
         """
@@ -715,7 +744,10 @@ class EvaluatedCells:
         return np.asarray(cells.to_numpy())
 
     def followup(self) -> Followup:
-        """Return times and events as :class:`Followup`, in place of labels."""
+        """Return times and events as :class:`Followup`, in place of labels.
+
+        InvalidPredictionsError for a row with both the event and a competing one.
+        """
         event = self.binary("event:0", "event")
         competing = self.binary("competing:0", "competing") if self.of("competing") else None
         if competing is not None and (both := event & competing).any():
@@ -748,7 +780,7 @@ class EvaluatedCells:
 
     @cached_property
     def naming(self) -> Any:
-        """Return a context manager in which messages name rows and columns as the table does."""
+        """Context manager in which messages name rows and columns as the table does."""
         columns = [self.name(column) for column in self.of("probs")]
         label = self.name("label:0") if self.of("label") else ""
         first, last = (int(self.rows[k]) if self.rows.size else 0 for k in (0, -1))
@@ -804,7 +836,9 @@ class EvaluatedCells:
     def _voted(self, probs: AnyArray, facts: dict[str, Any], notes: tuple[str, ...]) -> Predictions:
         """Return predictions with one row for each vote, from counts of votes by class.
 
-        ``facts`` are the design arguments and ``notes`` those of the reading.
+        ``probs`` (I,) or (I, K) are the probabilities of the items, ``facts`` the design arguments
+        by name and ``notes`` the sentences about the reading. InvalidPredictionsError for columns
+        of votes that do not fit the classes.
         """
         if len(self.of("clusters")) > 1:
             raise InvalidPredictionsError(
@@ -841,7 +875,10 @@ class EvaluatedCells:
         return replace(data, classes=classes, places=item, notes=(*data.notes, *notes, *note))
 
     def _refuse_several_labels(self, probs: AnyArray, counts: FloatArray) -> None:
-        """Refuse votes that are 0 or 1 beside probabilities, (n, K), whose rows do not sum to 1."""
+        """Raise an error for votes 0 or 1, ``counts`` (n, K), beside ``probs`` not summing to 1.
+
+        Such rows have several labels each; ``probs`` are (n,) or (n, K).
+        """
         if probs.ndim == 1 or self.wanted.from_logits or self.wanted.renormalise:
             return
         flags = bool(((counts == 0) | (counts == 1)).all())
@@ -857,7 +894,12 @@ class EvaluatedCells:
             )
 
     def _votes_in_order(self, names: Sequence[str], probs: AnyArray) -> list[str]:
-        """Return the columns of votes in the order of the classes, matched by the names' ends."""
+        """Return the columns of votes in the order of the classes, matched by the names' ends.
+
+        ``names`` are the classes, () if they have none, and ``probs`` the probabilities. If no name
+        fits the order of the user stays. InvalidPredictionsError unless there is one column for
+        each class.
+        """
         columns = self.of("votes")
         k = 2 if probs.ndim == 1 else probs.shape[1]
         if len(columns) != k:
@@ -927,8 +969,8 @@ class EvaluatedCells:
 class Complete:
     """Cells without missing values, with the number of gaps by column and of rows left out.
 
-    ``cells`` are the remaining rows, ``gaps`` the numbers of missing values by column, and
-    ``left_out`` is the number of rows left out.
+    ``cells`` are the remaining rows, ``gaps`` the numbers of missing values by column, such as
+    ``{"label:0": 2}``, and ``left_out`` is the number of rows left out.
     """
 
     cells: EvaluatedCells
@@ -942,7 +984,7 @@ class Complete:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Note on the rows that were left out."""
+        """Note on the rows that were left out, a tuple of one sentence; () if none were."""
         if not self.left_out:
             return ()
         listed = ", ".join(f"{self.cells.name(column)} in {n}" for column, n in self.gaps.items())
