@@ -119,9 +119,9 @@ ASCII = str.maketrans(
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Return (text, position) for a character that an encoding lacks.
+    """Return (text, position) for a character that an encoding lacks; a codec's error handler.
 
-    The text is its spelling in ASCII; encoding goes on at the position.
+    The text is its spelling in ASCII; encoding goes on at the position, an index into the string.
     """
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end].translate(ASCII)
@@ -188,7 +188,7 @@ def _answer(words: list[str]) -> None:
 
 
 def _complain(words: str) -> None:
-    """Print an error message, wrapped to the width of the terminal if that is known."""
+    """Print an error message to standard error, wrapped to the terminal's width if known."""
     from caltest.cli.layout import laid_out, line_width
 
     width = line_width()

@@ -58,9 +58,10 @@ UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
 
 
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the function ``verb`` takes under the same names.
+    """Return the options that the function ``verb`` takes, as a dict of its keyword arguments.
 
-    Options of the input are left out, because they have been read already.
+    ``options`` are the values of the command's options by name. Options of the input are left out,
+    because they have been read already.
     """
     names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
     return {name: options[name] for name in names}
@@ -69,7 +70,10 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
 def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
     """Read what the options name, or the embedded example; many files and large ones by batches.
 
-    A few incomplete rows are left out with a note, unless rows are ``paired`` with others.
+    ``options`` are the values of the command's options by name. The result is a tally, sums over
+    fine bins, if files are read by batches, else predictions. A few incomplete rows are left out
+    with a note, unless rows are ``paired`` with others. Refusal, an error of the command line, for
+    options that do not fit together.
     """
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
@@ -114,7 +118,12 @@ def _scanned(
 
 
 def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:
-    """Return the utility defined by --costs or --threshold; None without either."""
+    """Return the utility defined by --costs or --threshold; None without either.
+
+    ``options`` are the values of the command's options by name, and ``data`` the rows whose classes
+    the table of costs names. Refusal, an error of the command line, for both at once, and for costs
+    beside a tally.
+    """
     path, threshold = options["costs"], options["threshold"]
     if path and threshold:
         raise Refusal(
@@ -129,7 +138,11 @@ def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Util
 
 
 def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
-    """Read a table of costs: a row for each action, its name first, and a column for each class."""
+    """Read a table of costs: a row for each action, its name first, and a column for each class.
+
+    ``data`` are the predictions whose classes the columns name; InvalidPredictionsError if they do
+    not fit.
+    """
     import polars as pl
 
     try:
@@ -151,7 +164,11 @@ def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
 
 
 def check_out(options: dict[str, Any]) -> None:
-    """Refuse outputs that would overwrite an input or lie in no folder, before any work is done."""
+    """Raise Refusal for outputs that would overwrite an input, before any work is done.
+
+    ``options`` are the values of the command's options by name. FileNotFoundError for an output in
+    a folder that does not exist; Refusal also for options that contradict each other.
+    """
     if options.get("quiet") and options.get("verbose"):
         raise Refusal(
             "--quiet and --verbose ask for opposite things",
@@ -193,16 +210,23 @@ def _existing(path: Any) -> list[Path]:
 
 
 def leniency(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with rules to leave out a few incomplete rows.
+    """Return the options, a dict by name, with rules to leave out a few incomplete rows.
 
-    The rules apply only to commands that do not match rows with those of another file.
+    They set ``drop_missing`` to the largest share of such rows, and ``rounded`` to "auto", unless
+    the user did. The rules apply only to commands that do not match rows with those of another
+    file.
     """
     few = {} if options["drop_missing"] else {"drop_missing": MISSING_SHARE}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
 
 
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
-    """Read a file by ``reader`` with those options of the command that it takes."""
+    """Read a file by ``reader`` with those options of the command that it takes.
+
+    ``path`` is a path or several, ``options`` are the values of the command's options by name, and
+    ``reader`` takes the arguments of :func:`read_predictions`, which is the default. Its result is
+    returned.
+    """
     known = signature(ct.read_predictions).parameters.keys() - {
         "source",
         "probs",
@@ -224,9 +248,10 @@ def read_models(
 ) -> dict[str, Any]:
     """Read the files of several models, each as probabilities or as logits, whichever it holds.
 
-    A file that could hold either is refused where another can only hold logits. A file without
-    labels takes the labels of the same ids in another. ``files`` maps names of models to paths;
-    ``reader`` reads one of them.
+    ``files`` maps names of models to paths, and the result has the rows of each by its name;
+    ``options`` are the values of the command's options by name, and ``reader(path, options)`` reads
+    one file. A file without labels takes the labels of the same ids in another. Refusal for a file
+    that could hold either where another can only hold logits.
     """
     from caltest.read.files import lent_labels
     from caltest.read.model_rows import common_rows
@@ -259,7 +284,11 @@ def read_models(
 
 
 def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:
-    """Return a function that reads a file with the ids of a column, and asks nothing."""
+    """Return a function (path, ids) that reads a file with the ids of a column, and asks nothing.
+
+    It returns predictions, and warns of nothing. ``options`` are the values of the command's
+    options by name; ``ids`` is the column, None for none.
+    """
 
     def rows(path: object, ids: str | None) -> ct.Predictions:
         with warnings.catch_warnings():
@@ -295,7 +324,8 @@ def classes_of(text: str) -> list[int] | list[str]:
 def this_command(**options: Any) -> str:
     """Return this command line with other options; "" if its words are not known.
 
-    Options are keywords, and None leaves one out; ``verb`` replaces the command.
+    Options are keywords by their Python names, True for a flag, and None leaves one out; ``verb``
+    replaces the command.
     """
     context = click.get_current_context()
     if not context.obj or not context.parent or not isinstance(context.parent.command, click.Group):
@@ -305,9 +335,11 @@ def this_command(**options: Any) -> str:
 
 
 def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
-    """Write the requested report file; return the result with the exit code.
+    """Write the requested report file; return (result or text, exit code).
 
-    ``failed`` is the exit code with --fail-on-miscalibration; otherwise it is 0.
+    ``failed`` is the exit code with --fail-on-miscalibration; otherwise it is 0. It is 3 if the
+    gate cannot tell and 130 after an interruption. ``options`` are the values of the command's
+    options by name; with --quiet or --json the text to print stands in the place of the result.
     """
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}

@@ -74,7 +74,7 @@ def print_result(result: object) -> None:
 
 
 def _laid_text(result: Result, width: int) -> str:
-    """Return the text of a result, its tables as wide as the terminal: ``width`` characters."""
+    """Return the text of a result, of which no table is wider than ``width`` characters."""
     token = LINE_WIDTH.set(width)
     try:
         if not isinstance(result, AuditReport):
@@ -89,8 +89,8 @@ def _laid_text(result: Result, width: int) -> str:
 def _unsaid(text: str, card: Card) -> str:
     """Return the text of a result without sentences that its card has said already.
 
-    These are the verdict and the headline. Further notes and recipes, which ``--verbose`` shows,
-    are counted only.
+    The card is the coloured summary above it. The sentences are the verdict and the headline.
+    Further notes and recipes, which ``--verbose`` shows, are counted only.
     """
     lines, kept = text.split("\n"), list[str]()
     verdict = card.verdict.casefold()
@@ -127,7 +127,7 @@ def _plain_words(line: str) -> str:
 
 
 def in_brief(result: Result) -> str:
-    """Return verdict and key numbers of a result as text, without notes and recipes."""
+    """Return verdict and key numbers of a result as lines of text, without notes and recipes."""
     card = result._card()
     line = verdict_line(card) or ": ".join(filter(None, (card.verdict, card.said)))
     names = [name for name, *_ in card.numbers]
@@ -141,7 +141,10 @@ def in_brief(result: Result) -> str:
 
 
 def verdict_line(card: Card) -> str | None:
-    """Return the symbol, the verdict and the finding; None for results without a verdict."""
+    """Return a line such as "✗ MISCALIBRATED  …": symbol, verdict and finding of a result's card.
+
+    None for results without a verdict.
+    """
     symbol = SYMBOLS[card.tone][0]
     if not symbol:
         return None
@@ -155,7 +158,10 @@ def laid_out(text: str, width: int) -> str:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Return a line wrapped to ``width``: values continue below themselves, sentences indented."""
+    """Return the lines of a line wrapped to ``width`` characters.
+
+    The value after a name is continued below its beginning, sentences are indented.
+    """
     if len(line) <= width:
         return [line]
     named = NAMED_VALUE.match(line)

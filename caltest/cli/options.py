@@ -63,9 +63,10 @@ class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
 def column(
     name: str, *more: str, help: str, group: str = "Input", **extra: Any
 ) -> Callable[..., Any]:
-    """Return an option that takes a column or an expression.
+    """Return the decorator of an option that takes a column or an expression.
 
-    ``name`` and ``more`` are its spellings, ``group`` its group on the help page.
+    ``name`` and ``more`` are its spellings, ``help`` its text in ``--help``, ``group`` its group on
+    the help page, and ``extra`` further arguments of ``click.option``.
     """
     extra.setdefault("metavar", "EXPR")
     return option(name, *more, type=ColumnExpression(), help=help, group=group, **extra)
@@ -131,7 +132,10 @@ def _help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def elsewhere(name: str, **options: object) -> Reading:
-    """Return the reading of another command, called ``name``, with these options."""
+    """Return the reading by another command, ``name``, with these options, for a suggestion.
+
+    Options are keywords by their Python names; None leaves one out.
+    """
     return Reading(options, verb=name)
 
 
@@ -149,8 +153,9 @@ LONGEST, GROUPS_SHOWN = 10_000, 100
 class Vocabulary(Mapping[str, Callable[..., Any]]):
     """Mapping of the names that an option may contain to objects of caltest.
 
-    These are the public objects of one kind, such as statistics, and their ``parts``. Only the
-    names that occur are imported.
+    These are the public objects of one kind, such as statistics, and their ``parts``, such as
+    partitions: ``module`` has them, and ``head`` is the name of their base class. Only the names
+    that occur are imported. KeyError for others.
     """
 
     def __init__(self, module: str, *parts: str, head: str = "") -> None:
@@ -198,8 +203,8 @@ def parse(
 ) -> object:
     """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``, or raise ValueError.
 
-    Only the names of the vocabulary, numbers, strings and lists are understood; nothing is
-    evaluated. ``words`` are named in errors beside the vocabulary.
+    ``vocabulary`` maps names to what they call. Only its names, numbers, strings and lists are
+    understood; nothing is evaluated. ``words`` are named in errors beside the vocabulary.
     """
 
     def term(name: str, *values: object, **options: object) -> object:
@@ -240,7 +245,10 @@ def parse(
 
 
 def _unknown(name: str, choices: Sequence[str]) -> ValueError:
-    """Return the error for an unknown name, with similar names or all known ones."""
+    """Return the error for an unknown name, with similar names of ``choices`` or all of them.
+
+    It is a MisspeltError, which has the word that was probably meant, if one name is similar.
+    """
     lower = {word.lower(): word for word in choices}
     close = get_close_matches(name.lower(), lower, 1, 0.7)
     close = close or [word for word in lower if word.startswith(name.lower())][:1]
@@ -251,7 +259,11 @@ def _unknown(name: str, choices: Sequence[str]) -> ValueError:
 
 
 class Recipe(click.ParamType):  # type: ignore[type-arg]
-    """Click type of options written as Python expressions, such as ``ECE(15)``."""
+    """Click type of options written as Python expressions, such as ``ECE(15)``.
+
+    ``kind`` says which objects are understood, such as "statistic"; ``words`` are values that are
+    passed as text, such as "slope".
+    """
 
     name = "recipe"
 
@@ -286,7 +298,7 @@ REPORT_ENDINGS = (".txt", ".json", ".md", ".tex")
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Return one decorator for several options, which commands share."""
+    """Return one decorator for several options, each itself a decorator, which commands share."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for each in reversed(options):
@@ -297,9 +309,10 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[..., Any]:
-    """Return an option whose value is one of some words; the first is the default.
+    """Return the decorator of an option whose value is one of some words; the first is the default.
 
-    ``help`` is the text of the option in ``--help``.
+    ``name`` is its spelling, ``help`` the text of the option in ``--help``, and ``more`` are
+    further arguments of ``click.option``.
     """
     return option(name, type=click.Choice(words), default=words[0], help=help, **more)
 
@@ -314,7 +327,10 @@ def _ending(context: click.Context, parameter: click.Parameter, out: Path | None
 def _horizon(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> float | str | None:
-    """Return a horizon as a number, or as text: an expression, or a number with its unit."""
+    """Return a horizon as a number, or as text: an expression, or a number with its unit.
+
+    A callback of click, with its arguments; None without the option.
+    """
     try:
         return text if text is None else int(text) if text.strip().isdecimal() else float(text)
     except ValueError:
@@ -330,10 +346,10 @@ TARGET = click.Path(path_type=Path, dir_okay=False)
 
 
 def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
-    """Return an option without a value, in the group of input options.
+    """Return the decorator of an option without a value, in the group of input options.
 
     ``name`` and ``more`` are its spellings, such as "--quiet" and "-q"; ``help`` is its text in
-    ``--help``.
+    ``--help``, and ``extra`` are further arguments of ``click.option``.
     """
     return option(name, *more, is_flag=True, help=help, **{"group": "Input"} | extra)
 
@@ -459,7 +475,7 @@ LENS = option("--lens", type=Recipe("lens"), help="Which probabilities are asses
 def statistic(
     words: tuple[str, ...] = (), default: str = "ECE(UniformBins(15))"
 ) -> Callable[..., Any]:
-    """Return the option --statistic, with this default.
+    """Return the decorator of the option --statistic, whose default is the expression ``default``.
 
     ``words`` are values that are no Python expressions, such as "slope".
     """
@@ -526,10 +542,13 @@ RUN = options_of(OUTPUT, FAIL)
 
 
 def alpha(help: str) -> Callable[..., Any]:
-    """Return the option --alpha with this help text."""
+    """Return the decorator of the option --alpha with this help text."""
     return option("--alpha", type=SHARE, default=0.05, help=help)
 
 
 def second_model(help: str) -> Callable[..., Any]:
-    """Return the option --against, the file of another model, with this help text."""
+    """Return the decorator of the option --against, the file of another model.
+
+    ``help`` is its help text.
+    """
     return option("--against", type=click.Path(path_type=Path), group="Input", help=help)

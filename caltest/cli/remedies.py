@@ -35,7 +35,8 @@ ALL_READINGS, OF_ONE_FILE = (
 class InPlace(NamedTuple):
     """Replacement of a mistyped word of the command line; "" removes it.
 
-    ``when`` is the condition under which it was meant, ``option`` what goes before it.
+    ``word`` is the mistyped word and ``meant`` its replacement; ``when`` is the condition under
+    which it was meant, ``option`` what goes before it.
     """
 
     word: str
@@ -53,7 +54,10 @@ class MisspeltError(ValueError):
 
 
 class Refusal(click.UsageError):
-    """Error of the command line itself, with alternative readings that become suggestions."""
+    """Error of the command line itself, with alternative readings that become suggestions.
+
+    ``readings`` have the options to set or to remove, or the word to replace.
+    """
 
     def __init__(self, message: str, *readings: Reading | InPlace) -> None:
         super().__init__(message)
@@ -94,7 +98,8 @@ INSTEAD: Mapping[str, tuple[str, dict[str, str], str]] = {
 def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
     """Return the suggestions printed below a refusal, each with a command.
 
-    They begin with ``run:``, ``if …:`` or ``say:``; ``words`` are the words of the command line.
+    They begin with ``run:``, ``if …:`` or ``say:``; ``error`` is the refusal, ``words`` are the
+    words of the command line, and ``group`` has the commands.
     """
     readings = readings_of(error, words, group)
     shown: list[str] = []
@@ -113,7 +118,11 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
 def _each_file(
     words: Sequence[str], reading: Reading | InPlace, group: click.Group
 ) -> list[Sequence[str]]:
-    """Return the words of one command for each file of a comparison that lacks an option."""
+    """Return the words of one command for each file of a comparison, or the words unchanged.
+
+    Files are taken one by one if the comparison lacks an option that the reading sets. ``words``
+    are the words of the command line, and ``group`` has the commands.
+    """
     files = [word for word in words[1:] if Path(word).is_file()]
     here = words[:1] == ["compare"] and isinstance(reading, Reading) and not reading.verb
     if not here or len(files) < 2 or _has(reading, _options("compare", group)):
@@ -122,7 +131,7 @@ def _each_file(
 
 
 def _has(reading: Reading | InPlace, options: Mapping[str, click.Option]) -> bool:
-    """Return whether options, by their spelling, are all that a reading sets."""
+    """Return whether ``options``, by their spelling, include all that a reading sets."""
     if isinstance(reading, InPlace):
         return True
     values = reading.options.items()
@@ -187,7 +196,7 @@ def readings_of(
 ) -> Sequence[Reading | InPlace]:
     """Return the alternative readings that an error offers, or the likely spelling of a word.
 
-    ``words`` are the words of the command line, ``group`` has the commands.
+    ``words`` are the words of the command line, ``group`` has the commands. () if there is none.
     """
     if isinstance(error, click.BadParameter) and isinstance(error.__context__, MisspeltError):
         return [error.__context__.word]
@@ -219,7 +228,10 @@ def readings_of(
 
 
 def advice(error: click.NoSuchOption, group: click.Group) -> str:
-    """Return advice on an option that a command lacks: its name there, or commands that have it."""
+    """Return advice on an option that a command lacks: its name there, or commands that have it.
+
+    It is a sentence after a blank, "" if no command has it. ``group`` has the commands.
+    """
     if error.option_name in INSTEAD:
         return f" {INSTEAD[error.option_name][0]}"
     have = [name for name in group.commands if error.option_name in _options(name, group)]
@@ -244,7 +256,10 @@ def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group)
 
 
 def _options(name: str, group: click.Group) -> dict[str, click.Option]:
-    """Return the options of a command by their spelling, such as "--alpha"."""
+    """Return the options of the command ``name`` by their spelling, such as "--alpha".
+
+    ``group`` has the commands; {} for a name that is none.
+    """
     target = group.get_command(click.Context(group), name)
     options = [each for each in target.params if isinstance(each, click.Option)] if target else []
     return {word: each for each in options for word in (*each.opts, *each.secondary_opts)}

@@ -126,14 +126,15 @@ def monitor(
 
 
 def _named(files: tuple[Path, ...]) -> list[Path]:
-    """Return the files that paths and patterns name, each once."""
+    """Return the files that paths and patterns such as "*.csv" name, in order."""
     return [part for path in files for part in parts_of(path)]
 
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:
     """Return (monitor, records of files) from a state file.
 
-    ``question`` has the options that decide how rows are counted. Refusal if the file is no state,
+    Records are what was counted of each file, by its path. ``question`` has the options that decide
+    how rows are counted, by name. Refusal, an error of the command line, if the file is no state,
     or was begun with other options.
     """
     new = Reading({"state": str(next_name(state))})
@@ -159,9 +160,10 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
 
 
 def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) -> CountedPart:
-    """Read one file of a monitor, and find how many of its rows were counted earlier.
+    """Return the rows of one file of a monitor, with the number of them that were counted earlier.
 
-    ``records`` has the files counted earlier, by name.
+    ``records`` has the files counted earlier, by path, and ``options`` are the values of the
+    command's options by name. InvalidPredictionsError if counted rows have changed.
     """
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so
@@ -192,7 +194,11 @@ def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) ->
 
 
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
-    """Return the monitor and the row counts as JSON, without internal state."""
+    """Return the monitor and the row counts as JSON, without internal state.
+
+    ``counts`` has the number of rows of each file that were counted or wait, by name, and
+    ``blocked`` the first row that waits for its label; None if none does.
+    """
     content = {
         k: v for k, v in watch.as_dict().items() if k not in ("state", "past", "clock", "walks")
     }

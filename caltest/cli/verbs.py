@@ -94,7 +94,11 @@ CELLS_SEEN, ROWS_SEEN = 1_000_000, 2_000
 
 
 def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
-    """Return the columns of the file that ``caltest segments`` would search, in its order."""
+    """Return the names of columns that ``caltest segments`` would search in the file, in its order.
+
+    ``options`` are the values of the command's options by name. () if there are none, or the file
+    cannot be read so.
+    """
     from caltest.inference.segments import searchable
 
     try:
@@ -172,7 +176,11 @@ def interval(**options: Any) -> Outcome:
 
 
 def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:
-    """Return O:E, calibration-in-the-large or the calibration slope, with its interval."""
+    """Return O:E, calibration-in-the-large or the calibration slope, with its interval.
+
+    ``options`` are the values of the command's options by name: --statistic says which. The result
+    is (what to print, exit code). StatisticError where the data do not have it.
+    """
     from caltest.inference.reliability import View
     from caltest.reports.measures import Measures
 
@@ -355,10 +363,12 @@ MOST_LETTERS = 10_000
 
 
 def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
-    """Return the user's words for a report: event, observations, and source with its digest.
+    """Return the user's words for a report, keyword arguments by name.
 
-    The column of outcomes names the event, and a column such as patient_id the observations.
-    ``called`` is the name of the data in the line on the source.
+    "event" is the name of the event and "called" the observations, such as "patients" for a column
+    patient_id; "group" is the column of subgroups, and "source" a line on the data with the digest
+    of the file. Each is "" if unknown. ``options`` are the values of the command's options by name,
+    and ``called`` is the name of the data in the line on the source.
     """
     files = options["file"]
     named = (options["ids"] or "").split(",")
@@ -452,9 +462,10 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 def _models_of(
     files: tuple[Path, ...], unpaired: bool, options: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the names and the rows of models in columns, in rows, or in files.
+    """Return (names, {name: predictions}) of models in columns, in rows, or in files.
 
-    ``unpaired`` says that the files hold different observations.
+    ``unpaired`` says that the files hold different observations; ``options`` are the values of the
+    command's options by name. Refusal, an error of the command line, unless there are two models.
     """
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
@@ -494,7 +505,7 @@ def _models_of(
 def _after_models(
     read_each: Callable[..., Any], models: str, path: Path, *columns: Any, **arguments: Any
 ) -> Any:
-    """Call ``read_each`` with ``models``, the column of models, as its second argument.
+    """Return the result of ``read_each`` with ``models``, the column of models, as second argument.
 
     ``path``, ``columns`` and ``arguments`` are the other arguments of the reader.
     """
@@ -502,7 +513,10 @@ def _after_models(
 
 
 def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
-    """Ask about files that are said to hold other observations, and share some."""
+    """Raise DoubtfulInputError for files said to hold other observations that share some.
+
+    ``options`` are the values of the command's options by name; with ``as_is`` nothing is asked.
+    """
     from caltest.read.model_rows import refuse_shared
 
     if not options["as_is"]:
@@ -510,7 +524,10 @@ def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
 
 
 def _audit_of(file: Path, options: dict[str, Any]) -> str:
-    """Return the command that audits one file of a comparison, as it was read there."""
+    """Return the command line that audits one file of a comparison, as it was read there.
+
+    ``options`` are the values of the command's options by name.
+    """
     words = ["caltest", "audit", str(file)]
     for name in ("probs", "label", "where", "predicted_label", "classes", "clusters", "weights"):
         if options[name]:
@@ -519,7 +536,11 @@ def _audit_of(file: Path, options: dict[str, Any]) -> str:
 
 
 def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
-    """Return the readings by which one file holds several models, or with another file."""
+    """Return the readings by which one file holds several models, or with another file.
+
+    Each has the options to add: ``models``, or ``probs`` with several columns; otherwise the
+    placeholder FILE. ``options`` are the values of the command's options by name.
+    """
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
@@ -538,7 +559,7 @@ def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
 
 
 def names_of(files: tuple[Path, ...]) -> list[str]:
-    """Return the names of models from the names of their files.
+    """Return the names of models from the names of their files, in order.
 
     They are names without folder and suffix, unless these repeat.
     """
@@ -612,7 +633,8 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Return the new model and the one in use, columns of ``file``, as {name: predictions}.
 
-    ``options`` are those of the command by name.
+    ``options`` are those of the command by name. Refusal, an error of the command line, unless
+    --probs names two columns of different models.
     """
     text = options["probs"] or _other(file, options)[0].options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
@@ -672,9 +694,10 @@ def decide(alpha: float, **options: Any) -> Outcome:
 def _drawn(
     result: ct.PromiseResult | ct.DecisionCurve, failed: bool, options: dict[str, Any]
 ) -> Outcome:
-    """Save the requested picture; return the text to print and the exit code.
+    """Save the requested picture; return (result or text to print, exit code).
 
-    ``failed`` decides the code with --fail-on-miscalibration.
+    ``failed`` decides the code with --fail-on-miscalibration. ``options`` are the values of the
+    command's options by name.
     """
     if options["picture"] is not None:
         result.plot().save(options["picture"])

@@ -228,7 +228,10 @@ class Chosen:
         return ", ".join(term.sql for term in self.terms[option])
 
     def name(self, option: str) -> str:
-        """Return the columns and expressions of an option as messages name them, separated by commas."""
+        """Return the columns and expressions of an option as one text, as messages name them.
+
+        They are separated by commas.
+        """
         return ", ".join(term.name for term in self.terms[option])
 
 
