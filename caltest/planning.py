@@ -166,7 +166,9 @@ def plan(
 def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ...]]:
     """Return (answer, notes): the sample size, scaled by the design effect for clusters.
 
-    ``task`` is the planning problem; ``by_formula`` replaces the simulation by a closed formula.
+    The answer has n, its 95 % Monte Carlo interval, and the sizes that were tried; notes are
+    sentences. ``task`` is the planning problem; ``by_formula`` replaces the simulation by a closed
+    formula.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
@@ -455,7 +457,10 @@ ROWS_OF_EFFECT, EFFECT_LEVEL = 100_000, 0.999
 class Task:
     """Planning problem: data sets are drawn from a population, and the verb is run on each.
 
-    ``purpose`` is "test", "interval", "equivalence", "comparison" or "monitoring".
+    ``purpose`` is "test", "interval", "equivalence", "comparison" or "monitoring". ``population``
+    draws predictions and labels; ``statistic`` (or monitor, or name of a formula), ``lens``,
+    ``width``, ``tolerance``, ``power``, ``alpha``, ``n_datasets`` and ``rng`` are arguments of
+    :func:`plan`.
     """
 
     purpose: str
@@ -470,7 +475,7 @@ class Task:
     rng: Rng
 
     def search(self) -> SearchAnswer:
-        """Search for the sample size by simulation."""
+        """Search for the sample size by simulation; return n, its interval and the sizes tried."""
         if self.tolerance is not None and self.population.truth is not None:
             self._refuse_larger_error(self.tolerance)
         if self.width is not None:
@@ -495,9 +500,10 @@ class Task:
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
-        """Draw n rows; return the arguments of the verb.
+        """Draw n rows; return (data, None, statistic, options), the arguments of the verb.
 
-        They are data, labels (None, as the data have them), statistic and options.
+        The data have their labels, so that None is passed for these. The options are a dict with
+        ``lens`` and ``rng``.
         """
         data, _ = self.population.draw_rows(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
@@ -562,7 +568,10 @@ class Task:
 
 
 def formula(task: Task) -> SearchAnswer:
-    """Return the answer by a closed formula: see the notes of :func:`caltest.plan`."""
+    """Return the sample size of a planning problem by a closed formula.
+
+    The notes of :func:`caltest.plan` list the formulas.
+    """
     from scipy.special import logit, ndtri
 
     p, q = task.population.event(task.lens, task.rng)
@@ -725,8 +734,9 @@ CORRELATION_HALVINGS, SETS_OF_LABELS = 10, 20
 class LikeTally:
     """Sampler of predictions with the frequencies of a tally's cells.
 
-    ``n`` is the number of rows of the tally, ``probs`` (U, 2) are the mean predictions of its
-    cells, and ``up_to`` (U,) the cumulative shares of the rows in them.
+    Called with (rng, n) it draws n predictions, (n, 2). ``n`` is the number of rows of the tally,
+    ``probs`` (U, 2) are the mean predictions of its cells, and ``up_to`` (U,) the cumulative shares
+    of the rows in them.
     """
 
     n: int
@@ -955,7 +965,8 @@ def _labels(
 def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
     """Return (sampler, rows): a sampler of a tally's predictions, and weighted rows.
 
-    The rows are used to fit an assumed truth.
+    The rows are used to fit an assumed truth. StatisticError for more than two classes, for
+    weighted rows, and for ``labels`` or design arguments ``facts``, which a tally holds already.
     """
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")

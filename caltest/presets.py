@@ -152,8 +152,8 @@ def sklearn(
 ) -> Preset:
     """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
 
-    ``bins`` and ``strategy`` are as there; ``class_index`` is the class whose probability is
-    assessed.
+    It is the ECE over the bins of that curve. ``bins`` and ``strategy`` are as there;
+    ``class_index`` is the class whose probability is assessed.
     """
     errors = {"uniform": ECE(_even(bins)), "quantile": ECE(CutBins(bins))}
     return Preset(

@@ -63,7 +63,9 @@ Map = Callable[[FloatArray], FloatArray]
 class Recalibration(ABC):
     """Base class of recalibration methods, which provides ``fit``.
 
-    A subclass defines ``_learn(scores, labels, weights)``, which returns the fitted map.
+    A subclass defines ``_learn(scores, labels, weights)`` for log-probabilities (n, K), labels (n,)
+    and weights (n,) or None. It returns the fitted map, a function of log-probabilities (n, K) that
+    gives probabilities (n, K).
     """
 
     def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
@@ -266,7 +268,8 @@ class SoftmaxLoss:
     with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
     ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
     for separable data as well, and its likelihood is at least the likelihood of θ₀. ``labels`` has
-    shape (n,), and ``penalty`` is λ.
+    shape (n,), ``identity`` (d,) is θ₀, and ``penalty`` is λ. ``weights`` (n,) are None if all are
+    equal.
     """
 
     forward: Callable[[FloatArray], FloatArray]
@@ -403,7 +406,9 @@ class Event:
 class _ByCurves(Recalibration):
     """Base class of methods that fit one curve for each class, independently.
 
-    A subclass defines ``_curve(event)``, which returns a function of (log p, log(1 − p)).
+    A subclass defines ``_curve(event)``, which returns a function of (log p, log(1 − p)) that gives
+    recalibrated probabilities, all (n,). ``event`` holds these logarithms, and which rows had the
+    class.
     """
 
     def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Curves:

@@ -155,6 +155,8 @@ class CalibrationTestDisplay:
     def from_estimator(cls, estimator: Classifier, X: object, y: ArrayLike, **options: Any) -> Self:
         """Draw the probabilities of a fitted classifier for features ``X`` (n, d).
 
+        Return the display.
+
         ``y`` (n,) are the observed classes. Options are as for :meth:`from_predictions`.
         """
         probs = estimator.predict_proba(X)
@@ -164,12 +166,17 @@ class CalibrationTestDisplay:
     def from_predictions(
         cls, y_true: ArrayLike, y_prob: ArrayLike, *, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw predictions; options of :func:`calibration_error` and of ``reliability_curve``."""
+        """Draw predictions as a reliability diagram; return the display.
+
+        ``y_true`` (n,) are observed classes, ``y_prob`` (n,) or (n, K) probabilities. Options are
+        those of :func:`calibration_error`, such as ``pos_label``, and of
+        :func:`caltest.reliability_curve`, such as ``bins``.
+        """
         data, options = _problem(y_true, y_prob, **options)
         return cls(reliability_curve(data, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the curve, with the options of :func:`caltest.plots.panels`."""
+        """Draw the curve, with the options of :func:`caltest.plots.panels`; return the display."""
         self.picture_ = self.curve.plot(ax, **options)
         self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
         return self
@@ -323,7 +330,9 @@ def _problem(
 ) -> tuple[Predictions, dict[str, Any]]:  # fmt: skip
     """Return (predictions, options): the arguments of scikit-learn as a verb takes them.
 
-    Parameters are as in :func:`calibration_error`; the lens becomes one of the options.
+    Parameters are as in :func:`calibration_error`. The options are a dict of keyword arguments of
+    the verb: ``options`` as given, and ``lens``. InvalidPredictionsError for labels that are no
+    class.
     """
     y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
     check_classification_targets(y)

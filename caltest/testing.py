@@ -43,7 +43,10 @@ def assert_calibrated(
 
 
 def _assert_calibrated() -> Any:
-    """Fail unless predictions are calibrated; see :func:`caltest.testing.assert_calibrated`."""
+    """Return :func:`caltest.testing.assert_calibrated`, as a fixture of pytest.
+
+    The function fails unless predictions are calibrated to within a tolerance.
+    """
     return assert_calibrated
 
 

@@ -120,7 +120,7 @@ OF_MLFLOW = ("estimate", "noise_floor", "pvalue")
 def _metrics_of(result: Result, name: str) -> dict[str, float]:
     """Return the numbers of a result, and of the rows and tests in it, by names of metrics.
 
-    Names begin with ``name``.
+    Names are paths such as ``calibration/estimate``, which begin with ``name``.
     """
     metrics: dict[str, float] = {}
 
@@ -142,7 +142,10 @@ def _metrics_of(result: Result, name: str) -> dict[str, float]:
 
 @contextmanager
 def _files(result: Result) -> Iterator[Path]:
-    """Context manager that yields a temporary folder with the files of a result."""
+    """Context manager that yields a temporary folder with the files of a result.
+
+    They are the result as JSON, as Markdown and, where there is one, as a picture.
+    """
     with TemporaryDirectory() as folder:
         where = Path(folder)
         write_file(where / "result.json", result.to_json())

@@ -418,8 +418,9 @@ def take_tally(
 ) -> AnyTally:  # fmt: skip
     """Validate a tally for a verb; return its member for ``lens``, or all members with ``whole``.
 
-    ``verb`` is the public function that asks, named in messages. ``labels`` and design arguments
-    (``facts``) are refused, because a tally holds them already.
+    ``verb`` is the public function that asks, named in messages. A tally holds labels and design
+    information already: StatisticError for ``labels`` other than None, and for design arguments
+    (``facts``). ``lens`` None is the tally's usual lens.
     """
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
@@ -436,7 +437,8 @@ def rows_where_needed(
 ) -> T | Predictions:
     """Return the sampled rows of tallies if their sums cannot answer one of the ``pairs``.
 
-    A pair is (statistic, lens). Otherwise the input is returned unchanged.
+    A pair is (statistic, lens), where None stands for the default. Otherwise the input ``tally`` is
+    returned unchanged.
     """
     if not isinstance(tally, AnyTally) or tally.rows is None:
         return tally
@@ -499,8 +501,9 @@ def take_models(
 def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> MatchedRows:
     """Return models and labels with rows in the same order, matched by their pandas indexes.
 
-    A column of ids takes precedence. InvalidPredictionsError if indexes differ in more than their
-    order.
+    The result has ``models`` by name, ``labels``, and ``notes`` by name on how rows were matched.
+    If ``facts`` name a column of ids, rows are left as they are, because ids are matched later.
+    InvalidPredictionsError if indexes differ in more than their order.
     """
     if isinstance(facts.get("ids"), str):
         return MatchedRows({**models}, labels, {})
@@ -610,7 +613,10 @@ class Analysis:
 
     @property
     def induced(self) -> Predictions:
-        """Predictions that the lens leaves, such as confidence and correctness; for rows only."""
+        """Predictions that the lens leaves, such as confidence and correctness.
+
+        Only for rows: a tally has none, which the caller has to rule out.
+        """
         assert isinstance(self.problem, RowProblem)
         return self.problem.data
 
@@ -698,9 +704,10 @@ class Analysis:
 def lens_for(
     statistic: StatisticLike | None, lens: LensLike | None, data: RowsOrTally
 ) -> LensLike | None:
-    """Return ``lens``, or the default.
+    """Return ``lens``, or ``Canonical()`` for a statistic of the whole vector where it is None.
 
-    ``Canonical()`` for a statistic of the whole vector, else None.
+    For any other statistic None is returned, which stands for the default lens of ``data``: the
+    event for two classes, the top class for more.
     """
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
     rows = isinstance(data, Predictions) and data.n_classes > 2

@@ -302,7 +302,9 @@ class NullOfTotal:
     """Null distribution of the total utility gained less the utility promised, as a result has it.
 
     ``deviation`` is its standard deviation under calibration; ``n_resamples`` is 0 if it is exact.
-    ``pvalue`` is two-sided, and ``ended`` says whether all draws were made.
+    ``pvalue`` is two-sided, and ``ended`` is "complete" if all draws were made, else "interrupted".
+    ``notes`` are sentences for the result; ``clusters`` describes clusters and their dependence,
+    None without them.
     """
 
     pvalue: float
@@ -345,7 +347,9 @@ class Redrawn:
     """p-values (T,) and null standard deviations (T,) of T sums on labels redrawn by the design.
 
     With clusters the least favourable kind of dependence counts, for each sum on its own.
-    ``n_resamples`` is the number of draws, and ``ended`` says whether all of them were made.
+    ``n_resamples`` is the number of draws, and ``ended`` is "complete" if all of them were made,
+    else "interrupted". ``notes`` are sentences for the result; ``clusters`` describes clusters and
+    their dependence, None without them.
     """
 
     pvalues: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -389,7 +393,8 @@ def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> fl
     """Return the exact two-sided p-value of the utility gained, or None.
 
     It is P(|Σ (u − v)| ≥ ``distance``) for labels drawn from ``probs`` (n, K), with u the utility
-    gained and v the one promised. None if utilities are not multiples of a common step.
+    gained and v the one promised; ``table`` holds u for every label, (n, K), and v (n,). None if
+    utilities are not multiples of a common step.
     """
     lowest = table.gains.min(axis=1, keepdims=True)
     above = table.gains - lowest
@@ -453,8 +458,9 @@ def _redrawn_pvalue(
 ) -> float:
     """Return (1 + b) / (1 + B) from sums of utilities of redrawn labels.
 
+    ``table`` holds the utility u of every row under every label, (n, K), and its promise v (n,).
     ``distance`` is the observed |Σ (u − v)|; b counts redraws that reach it, ties up to rounding
-    included. O(B n K).
+    included, among B = ``n_resamples``. O(B n K).
     """
     generator = np.random.default_rng(rng)
     upper = data.probs.cumsum(axis=1)
@@ -540,10 +546,12 @@ def _moments(
 def _band_of_means(
     gains: UnitSums, ends: FloatArray, pseudo: float, level: float, rng: RNG
 ) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return means (T,), standard errors (T,), and simultaneous and pointwise critical values.
+    """Return (means, standard errors, simultaneous critical value, pointwise critical value).
 
-    ``gains`` are sums at T thresholds, ``ends`` (2, T) their range, ``pseudo`` the number of
-    pseudo-units at each end. The simultaneous value comes from draws of the normal limit.
+    Both arrays have shape (T,). ``gains`` are sums at T thresholds, ``ends`` (2, T) their range,
+    ``pseudo`` the number of pseudo-units at each end, ``level`` the level of the limits mean ±
+    critical value · standard error. The simultaneous value comes from draws of the normal limit by
+    ``rng``.
     """
     from scipy.stats import norm
     from scipy.stats import t as student

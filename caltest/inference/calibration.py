@@ -250,8 +250,9 @@ def _by_one_row_per_cluster(
 ) -> CalibrationTestResult:
     """Test repeatedly one random row of every cluster, and combine the p-values.
 
-    The p-value is M / k times the k-th smallest of M draws, k = ⌈M / 4⌉; estimate and noise floor
-    are means over draws.
+    The p-value is M / k times the k-th smallest of the M p-values of draws, k = ⌈M / 4⌉; estimate
+    and noise floor are means over draws. ``null`` has the number M of draws, ``run`` the options of
+    the test of each: n_resamples, rng and workers.
     """
     data, generator = analysis.rows, np.random.default_rng(analysis.rng)
     plain, tests = replace(data, clusters=None), list[CalibrationTestResult]()
@@ -301,7 +302,8 @@ def _with_subgroups(
     """Return the test of all rows, of every subgroup, and of equal calibration of subgroups.
 
     p-values of subgroups are adjusted by Holm's method; for rows with several labels the worst
-    label gives the result.
+    label gives the result. ``run`` holds n_resamples, rng and workers; ``early_stop`` ends a
+    simulation once the test is clearly not significant.
     """
     if isinstance(statistic, Statistic) and statistic.of_items:
         data = replace(data, clusters=None)
@@ -419,6 +421,8 @@ def on_shared_labels(
 
     All subgroups are then tested on the same redrawn labels (max-T). With clusters, which make each
     test draw labels of its own, and for a lens that drops rows, the p-values of Holm's method stay.
+    ``parts`` are the subgroups with Holm's p-values, ``data`` the rows and ``induced`` the
+    predictions behind the lens; ``run`` holds n_resamples, rng and workers.
     """
     groups = data.subgroups()
     apart = data.n_clusters is not None or data.followup is not None
@@ -447,11 +451,13 @@ def on_shared_labels(
 def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     """Test whether every subgroup is calibrated as the other rows are, calibrated or not.
 
-    The residuals of a subgroup, less the mean of all rows of about the same prediction, are added
-    up by increasing prediction. The range of this walk (Tygert 2021) is compared with ranges of
-    residuals permuted among these rows, and adjusted by max-T. Exact where strata hold equal
-    predictions only. Only rows whose stratum holds interleaving predictions of the subgroup and of
-    others count; below 100 of them the subgroup is not compared.
+    Return ``parts`` with the adjusted p-values in ``alike``, None for a subgroup that is not
+    compared. The residuals of a subgroup, less the mean of all rows of about the same prediction,
+    are added up by increasing prediction. The range of this walk (Tygert 2021) is compared with
+    ranges of residuals permuted among these rows, and adjusted by max-T. Exact where strata hold
+    equal predictions only. Only rows whose stratum holds interleaving predictions of the subgroup
+    and of others count; below 100 of them the subgroup is not compared. ``induced`` are the
+    predictions behind the lens, ``run`` has the number of permutations and the seed.
     """
     groups = induced.subgroups()
     members = np.zeros((induced.n, len(parts.names)), dtype=bool)
@@ -688,7 +694,7 @@ def tested_within_folds(
 
     The value T is replaced by m + (T − m) / √(K / (K − 1)), with m the mean of the draws and K the
     number of folds. Models of other folds know these labels, so that residuals scatter more than
-    redrawn ones. Measured in ``docs/folds.md``.
+    redrawn ones. Measured in ``docs/folds.md``. ``run`` holds n_resamples, rng and workers.
     """
     lens = analysis.lens
     assert isinstance(lens, Aligned)

@@ -317,7 +317,8 @@ def _tested(
     """Return the settings, and every model behind the lens of the first with its own test.
 
     ``data`` has the rows or tally of every model by name; other parameters as in :func:`compare`.
-    StatisticError for fewer than two names.
+    StatisticError for fewer than two names. ``run`` holds n_resamples, rng and workers. A model has
+    its name, data, error and test.
     """
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
@@ -352,7 +353,7 @@ def _of_tallies(
     models: list[AnyTally], names: tuple[str, str], labels: object, paired: bool,
     method: ComparisonMethod, facts: Facts, lens: LensLike | None,
 ) -> Mapping[str, RowsOrTally]:  # fmt: skip
-    """Return two tallies seen through the lens, or the rows that their samples share.
+    """Return two tallies seen through the lens, or the rows that their samples share, by name.
 
     Parameters as in :func:`compare`. StatisticError if one model is no tally, for other lenses or
     grids, and for ``method="swap"``.
@@ -710,8 +711,9 @@ def _score_difference(
 ) -> ScoreDifference:
     """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's.
 
-    ``name`` is the score's name, ``level`` the level of the interval. Fields are None where a score
-    is infinite or a side has fewer than two units.
+    The difference is mean score of ``a`` less mean score of ``b``, with its interval at ``level``
+    and two-sided p-value. ``name`` is the score's name. Fields are None where a score is infinite
+    or a side has fewer than two units.
     """
     first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
     if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:

@@ -338,7 +338,8 @@ def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
 
     Where rare outcomes did not occur, all items have nearly the same unbiased error, and the
     scatter over items understates the uncertainty. If it is less than half of the scatter of votes
-    drawn from the predictions, the latter is used. ``interval`` holds the estimate and its limits.
+    drawn from the predictions, the latter is used. ``votes`` has the predictions and counts (I, K)
+    of the items; ``interval`` is (estimate, low, high) at ``level``.
     """
     from scipy.special import stdtrit
 
@@ -370,11 +371,12 @@ def mean_interval(
 
 
 def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
-    """Return the calibration part and the grouping loss with jackknife intervals.
+    """Return the calibration part and the grouping loss, each (estimate, low, high).
 
-    Items are cut by their predictions into ``n_bins`` bins for each class. For every class and bin,
-    Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean residual, with r_g and
-    c_g the sums of residuals and weights of cluster (item) g.
+    Intervals are the jackknife's, at ``level``. ``votes`` has predictions and counts (I, K) of the
+    items, which are cut by their predictions into ``n_bins`` bins for each class. For every class
+    and bin, Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean residual, with
+    r_g and c_g the sums of residuals and weights of cluster (item) g.
     """
     size, n = votes.size, len(votes.size)
     unit = np.arange(n) if votes.clusters is None else votes.clusters

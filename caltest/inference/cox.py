@@ -534,10 +534,10 @@ def meta_analysis(
 
 
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
-    """Return log O:E of a site and its standard error.
+    """Return (log O:E, standard error) of a site, O:E being observed / expected events.
 
-    The error is derived from ``error``, the standard error of calibration-in-the-large
-    ``intercept``.
+    ``rows`` are those of the site. The error is derived from ``error``, the standard error of
+    calibration-in-the-large ``intercept``.
     """
     w = np.ones(rows.n) if rows.weights is None else rows.weights
     fitted = expit(log_odds(rows) + intercept)
@@ -548,8 +548,8 @@ def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float,
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:
     """Return the mean calibration curve over sites, where at least three sites have predictions.
 
-    Notes on sites without a curve are appended to ``notes``. StatisticError for fewer than five
-    curves.
+    ``sites`` has the rows of each site by name, behind the lens. Notes on sites without a curve are
+    appended to ``notes``. StatisticError for fewer than five curves.
     """
     z, curves, without = centre_curves(sites)
     notes += without
@@ -641,7 +641,9 @@ def pooled_sites(estimates: FloatArray, level: float, calibrated: float = 0.0) -
     """Return the random-effects estimate of mean and spread of true effects over k sites.
 
     ``estimates`` (2, k) are estimates and standard errors, ``calibrated`` the value under
-    calibration. The spread τ is by restricted likelihood, the interval by Knapp & Hartung (2003).
+    calibration, against which the p-value tests. The result has the mean with its interval at
+    ``level``, a prediction interval for another site, and the spread τ, by restricted likelihood.
+    The interval is that of Knapp & Hartung (2003).
     """
     from scipy.special import chdtrc, stdtr, stdtrit
 

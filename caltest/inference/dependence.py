@@ -52,8 +52,10 @@ def agreeing_schemes(
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return (schemes, summary) for a test of dependent rows.
 
-    ``null`` is the requested null distribution or "auto". The largest p-value over the schemes
-    counts; the summary is None for independent rows. ``stack`` is the stack level of warnings.
+    Each scheme draws labels with one kind of dependence, and has the factor κ that its draws lack
+    in variance. ``null`` is the requested null distribution or "auto". The largest p-value over the
+    schemes counts; the summary describes clusters or horizon, and is None for independent rows.
+    ``stack`` is the stack level of warnings.
     """
     scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
@@ -437,7 +439,8 @@ class Parts:
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
         """Return all pairs (i, j) of parts that share a unit, as two index arrays (m,).
 
-        Part i belongs to this partition of the rows into cells, part j to the ``other``.
+        Part i belongs to this partition of the rows into cells, part j to the ``other``, which
+        divides the same rows into other cells.
         """
         if self.rows:
             return self.of_row, self.of_row
@@ -592,7 +595,9 @@ class Few(NamedTuple):
 def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
     """Return the sums of the cells without the parts marked ``heavy`` (P,), which dominate them.
 
-    ``size`` is the number L of cells.
+    A part is the rows of one unit in one cell: ``parts`` has its weight W_u and its residual sum
+    S_u (d,). For each of the L = ``size`` cells the result has the weight W (L,), the residual sums
+    S (L, d), |S|² − Σ |S_u|² and W² − Σ W_u² (L,), over the parts that stay.
     """
     m = np.where(heavy, 0.0, parts.times)
     sums = added(m[:, None] * parts.sums, parts.cell, size)

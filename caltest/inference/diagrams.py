@@ -210,7 +210,9 @@ def _abscissae(
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     """Return (at, fit, low, high) of the honest isotonic band, four arrays of shape (m,).
 
-    At most ``points`` predictions are shown. For tallies ``at`` is rounded outward to cell edges.
+    ``view`` holds the data behind the lens, ``level`` is the probability that the band holds an
+    increasing curve everywhere. At most ``points`` predictions are shown. For tallies ``at`` is
+    rounded outward to cell edges.
     """
     problem = view.problem
     if view.from_sums and view.data.weights is not None:
@@ -446,8 +448,10 @@ def _pvalues(
 ) -> tuple[FloatArray, FloatArray, int, str]:
     """Return (p-values, adjusted p-values, number of draws, ending) of the cells, (L,) each.
 
-    They are exact, adjusted by Holm's method, where cells have exact laws; otherwise from redrawn
-    labels, adjusted by max-T.
+    They are exact, adjusted by Holm's method, where cells have exact laws (no draws); otherwise
+    from redrawn labels, adjusted by max-T. ``test`` is the test of the ECE over the cells, which
+    knows the clusters; ``run`` holds n_resamples, rng and workers. The ending is "complete" or
+    "interrupted".
     """
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())

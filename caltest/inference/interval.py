@@ -149,7 +149,7 @@ def interval_of(
     """Return the confidence interval for validated data without subgroups.
 
     Options are those of :func:`confidence_interval`; a one-sided interval is open on the other
-    side.
+    side. ``run`` holds n_resamples, rng and workers.
     """
     question = (level, side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *question)
@@ -194,8 +194,9 @@ def interval_problem(
 ) -> IntervalProblem:  # fmt: skip
     """Validate the data and options of a bound, and prepare the statistic.
 
-    Parameters as in :func:`confidence_interval`; ``verb`` is named in refusals. In series, blocks
-    of 4h times are the units.
+    Parameters as in :func:`confidence_interval`; ``verb`` is named in messages, ``run`` holds
+    n_resamples, rng and workers. In series, blocks of 4h times are the units. StatisticError for
+    options out of range, and designs for which no bound is known.
     """
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
@@ -244,7 +245,10 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 
 
 def _fitting_followup(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
-    """Return the function for follow-up; refuse other methods and statistics."""
+    """Return the function that computes bounds with follow-up.
+
+    StatisticError for a ``method`` or a statistic of the ``request`` for which none is known.
+    """
     estimand, cells = request.prepared.estimand, request.prepared.cells
     if method != "bootstrap" and estimand is not None and cells is not None:
         if estimand.size in ("absolute", "signed") and cells.bins is not None:
@@ -341,13 +345,13 @@ class IntervalProblem:
 
     @property
     def cells(self) -> Cells:
-        """The partition of a binned statistic."""
+        """The partition of a binned statistic; only for statistics that have one."""
         assert self.prepared.cells is not None
         return self.prepared.cells
 
     @property
     def estimand(self) -> Estimand:
-        """The population error that the statistic estimates."""
+        """The population error that the statistic estimates; only for statistics that have one."""
         assert self.prepared.estimand is not None
         return self.prepared.estimand
 
@@ -508,7 +512,10 @@ def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]
 
 
 def _redrawn(request: IntervalProblem) -> FloatArray:
-    """Return the largest gap in B bootstrap samples of a tally's rows, shape (B,)."""
+    """Return the largest |observed − predicted| of a cell in B bootstrap samples, shape (B,).
+
+    The samples are of the rows of a tally.
+    """
     rows, times, place = request.cells.problem.expand()
     group = 2 * request.cells.of_unit[place] + rows.labels
     rng = np.random.default_rng(request.run["rng"])

@@ -195,9 +195,9 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 class Size:
     """Kind of binned error, l1 or squared, as functions of the :class:`CellNoise`.
 
-    ``value`` takes residual sums (…, L, d), observed or drawn, and computes the error.
-    ``corrected`` computes the debiased error. ``low`` computes the lower bound at a level alpha,
-    and ``above`` prepares the upper bound.
+    ``value`` takes residual sums (…, L, d), observed or drawn, and computes the error, shape (…).
+    ``corrected`` computes the debiased error. ``low`` computes the lower bound with error
+    probability alpha, and ``above`` prepares the upper bound.
     """
 
     value: Callable[[CellNoise, FloatArray], FloatArray]
@@ -282,7 +282,7 @@ class CellNoise:
     def larger_variance(self) -> FloatArray:
         """The larger of both variances of every residual sum, (L, d).
 
-        Under calibration, and as estimated.
+        One is the variance under calibration, the other the variance estimated from the rows.
         """
         return np.maximum(self.null_variance, self.variance)
 
@@ -290,7 +290,7 @@ class CellNoise:
     def unit(self) -> FloatArray:
         """Standard deviation of the noise of the sums, (L, d).
 
-        Above 0 even for certain predictions.
+        It is above 0 even for certain predictions.
         """
         return np.sqrt(np.maximum(self.larger_variance, 1e-12 * self.size[:, None]))
 
@@ -483,8 +483,9 @@ def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
     """Return standardised null draws (B, L, d) of the residual sums of the cells.
 
-    ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a shared
-    label and shared correctness, and the draws that vary more are returned.
+    ``shape`` is (B, L, d), ``induced`` are the predictions behind the lens. With clusters labels
+    are drawn under each kind of dependence, a shared label and shared correctness, and the draws
+    that vary more are returned.
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
@@ -528,10 +529,10 @@ def _redrawn_by(
 
 
 def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
-    """Return the CellNoise of a tally.
+    """Return the residual sums of a tally's cells and draws of their noise.
 
-    ``n_draws`` is the number B of draws; all sums come from the micro-cells, which must nest in the
-    cells.
+    ``n_draws`` is the number B of draws; all sums come from the micro-cells ``micro``, each of
+    which lies in one of the ``cells``.
     """
 
     def in_cells(values: FloatArray) -> FloatArray:
@@ -753,7 +754,10 @@ def followed_bounds(
 
 
 def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBounds:
-    """Bound observed − predicted of all rows by its normal law."""
+    """Bound the mean of observed − predicted of all rows with follow-up by its normal law.
+
+    Each bound is wrong with a probability of about ``alpha``.
+    """
     gaps, covariance = _bin_gaps(problem, np.zeros(problem.n, dtype=np.int64))
     gap, error = float(gaps[0]), float(np.sqrt(covariance[0, 0]))
     half = float(ndtri(1.0 - alpha)) * error

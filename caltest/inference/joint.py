@@ -161,8 +161,9 @@ def _tested_jointly(
 ) -> JointTestResult:
     """Test all pairs of statistics and lenses on shared redraws where possible, else one by one.
 
-    Redraws are shared by lenses that keep the labels as drawn, or by pairs with one common lens.
-    Shared tests are adjusted by step-down max-T.
+    ``statistics`` and ``lenses`` are the two halves of the pairs; ``run`` holds n_resamples, rng
+    and workers. Redraws are shared by lenses that keep the labels as drawn, or by pairs with one
+    common lens. Shared tests are adjusted by step-down max-T, others by Holm's method.
     """
     rng = run["rng"]
     for statistic in statistics:
@@ -194,7 +195,8 @@ def _of_tally(
 ) -> JointTestResult:
     """Test pairs on shared draws of event counts where all use one tally, else one by one.
 
-    ``statistics`` and ``lenses`` are the two halves of the pairs.
+    ``statistics`` and ``lenses`` are the two halves of the pairs. ``run`` holds n_resamples, rng
+    and workers. Shared tests are adjusted by step-down max-T.
     """
     source, *others = [tally.source(lens) for lens in lenses]
     if any(other.lens != source.lens for other in others):
@@ -236,7 +238,7 @@ def _holm(
     """Test pairs separately, without shared draws, and adjust by Holm's method.
 
     ``statistics`` and ``lenses`` are the two halves of the pairs, ``null`` is the null distribution
-    of every single test.
+    of every single test. ``run`` holds n_resamples, rng and workers.
     """
     tests = list[CalibrationTestResult]()
     for statistic, lens in zip(statistics, lenses, strict=True):
@@ -258,7 +260,7 @@ def _on_shared_draws(
 
     ``looks`` are the analyses of the pairs and ``statistics`` their statistics; ``maps`` map drawn
     outcomes of ``source`` to outcomes behind each lens (None if all use them as drawn). Adjusted by
-    step-down max-T.
+    step-down max-T. ``run`` holds n_resamples, rng and workers.
     """
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [
@@ -360,7 +362,11 @@ def worst_class(
 
 
 def class_errors(data: Predictions, alpha: float, run: Run) -> WorstClassResult:
-    """Return the result of :func:`worst_class` for validated rows of at least three classes."""
+    """Return the result of :func:`worst_class` for validated rows of at least three classes.
+
+    ``alpha`` is the chance of naming any class that is right; ``run`` holds n_resamples, rng and
+    workers.
+    """
     statistic = WorstClass()
     alone = data.n_clusters is None and data.horizon is None
     # Draws, also where a few label vectors could be listed: each score is compared with them

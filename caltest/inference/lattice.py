@@ -425,7 +425,7 @@ NEAREST = 1e-9
 
 @runtime_checkable
 class Learner(Protocol):
-    """Protocol of a regressor that learns residuals, as in scikit-learn."""
+    """Protocol of a regressor that learns residuals: ``fit`` and ``predict`` as in scikit-learn."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> object:
         """Learn residuals y (n,) from columns X (n, d)."""
@@ -688,10 +688,11 @@ class LabelSchemes:
         return Scan.of(lattice, p, w, pilots())
 
     def evidence_law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
-        """Return the null distribution of the largest evidence.
+        """Return the null distribution of the largest evidence over the segments of ``scan``.
 
         It is exact if there are at most n_resamples label vectors. With ``early_stop`` the
-        simulation ends once ``observed`` is clearly not significant.
+        simulation ends once ``observed`` is clearly not significant. ``run`` holds n_resamples, rng
+        and workers.
         """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.highest(y[None])[0]), self.data.probs)

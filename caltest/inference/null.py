@@ -64,8 +64,9 @@ def null_distribution(
 ) -> tuple[NullDistribution, Null]:  # fmt: skip
     """Return (law, null): the null distribution of a statistic, and which kind was used.
 
-    ``prepared`` is the statistic with fixed predictions and ``estimate`` its value; the other
-    parameters are as in ``calibration_test``. See :func:`choose_null` for the choice.
+    ``prepared`` is the statistic with fixed predictions and ``estimate`` its value; ``null`` is as
+    in ``calibration_test``, ``run`` holds n_resamples, rng and workers, and ``stop_early`` ends a
+    simulation once the test is clearly not significant. See :func:`choose_null` for the choice.
     """
     chosen = choose_null(statistic, prepared, null, run["n_resamples"])
     data = prepared.problem.data
@@ -213,8 +214,10 @@ def replicates_of(
 ) -> SimulatedNull:  # fmt: skip
     """Simulate the null distribution of a prepared statistic with a redraw scheme.
 
-    ``factor`` is κ, by which squared residuals are inflated for clusters; ``stop_when`` maps values
-    to booleans and ends the run early. StatisticError if the scheme does not fit the data.
+    The result holds the values of the draws. ``factor`` is κ, by which squared residuals are
+    inflated for clusters; ``stop_when`` maps values to booleans, the draws that reach the estimate,
+    by which a run ends early; None draws all. ``run`` holds n_resamples, rng and workers;
+    ``statistic`` is named in errors. StatisticError if the scheme does not fit the data.
     """
     data = prepared.problem.data
     if (only := prepared.problem.only_null) is not None:

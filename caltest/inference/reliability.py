@@ -161,8 +161,9 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 ]:  # fmt: skip
     """Test each curve of a reliability diagram; return (names, data, tests, notes).
 
-    There is a curve for each subgroup and class. A subgroup that cannot be tested is left out, and
-    a note says why.
+    There is a curve for each subgroup and class of ``view``. A subgroup that cannot be tested is
+    left out, and a note says why. ``binning`` makes the cells of the ECE that is tested; ``run``
+    holds n_resamples, rng and workers.
     """
     names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
     for group, induced in view.groups.items():
@@ -186,7 +187,9 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 def _allowed(band: BandScheme, view: View) -> BandScheme:
     """Return the kind of bars that fits the design of the data.
 
-    StatisticError for bars that ignore clusters, weights or censoring.
+    It is ``band``, or a scheme of redraws in place of "consistency" where clusters, weights or
+    follow-up leave no exact law. StatisticError for bars that ignore clusters, weights or
+    censoring.
     """
     if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
@@ -217,8 +220,10 @@ def _bars(
 ) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
     """Return (low, high, number of draws, ending) of the bars of all curves.
 
-    ``groups`` are the data of each subgroup, ``cells`` the partitions of its curves; ``level`` is
-    shared among curves if ``simultaneous``. Both arrays have shape (L,), all curves concatenated.
+    ``band`` is the kind of bars, ``groups`` are the data of each subgroup, ``cells`` the partitions
+    of its curves; ``level`` is shared among curves if ``simultaneous``. Both arrays have shape
+    (L,), all curves concatenated. ``run`` holds n_resamples, rng and workers. The ending is
+    "complete" or "interrupted".
     """
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
@@ -255,9 +260,10 @@ def _bars(
 
 
 def _columns_of_curves(curves: list[Cells], bins: Binning) -> dict[str, Any]:
-    """Return the columns of a reliability curve by name: counts, means and edges of every bin.
+    """Return the columns of a reliability curve, arrays (L,) by name of the field.
 
-    Bins of all curves are concatenated, in the order of their cells.
+    They are counts, means and edges of every bin. Bins of all curves are concatenated, in the order
+    of their cells.
     """
     tables = []
     for component, cells in enumerate(curves):
@@ -389,7 +395,7 @@ def simulated_bars(
     ``cells`` are the partitions of the rows for the first J classes behind the lens, and the bars
     follow each other class by class. A scheme that resamples rows, as for the bars of Vaicenavicius
     et al. (2019, Fig. 4), lets the size of a cell vary; replicates in which a cell is empty do not
-    count for it. O(B n J).
+    count for it. O(B n J). Bars are (low, high); ``run`` are n_resamples, rng and workers.
     """
     if (problem := cells[0].problem).only_null is not None:
         gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
@@ -425,7 +431,8 @@ def label_bars(
     """Return (bars, number of draws, ending): ranges that hold under all laws of a redraw scheme.
 
     ``values`` maps label vectors (B, n) to values (B, L), whose quantiles are the bars. With
-    ``simultaneous`` all values lie within their bars with probability ``level``.
+    ``simultaneous`` all values lie within their bars with probability ``level``. Bars are (low,
+    high), (L,) each; ``run`` are n_resamples, rng and workers.
     """
     parts = [
         simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
@@ -444,7 +451,9 @@ def drawn_pvalues(
     With Δ observed − predicted and s its root mean square over observed and drawn labels, the
     statistic of cell b is T_b = max_k |Δ_bk| / s_bk. Drawn Δ are multiplied by √``inflation``
     first. p = (1 + #{T* ≥ T}) / (1 + B); for the adjusted one T* is the largest of all cells
-    (max-T). Observed and drawn labels are exchangeable under calibration. O(B n K).
+    (max-T). Observed and drawn labels are exchangeable under calibration. O(B n K). ``scheme`` says
+    how labels are drawn; ``run`` are n_resamples, rng and workers. The ending is "complete" or
+    "interrupted".
     """
     each = [cells] * data.n_classes
     batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, each))
@@ -532,6 +541,7 @@ class View(Analysis):
     ) -> CalibrationTestResult:
         """Return the calibration test of one part of the data.
 
+        ``part`` is a subgroup or class behind the lens; ``run`` holds n_resamples, rng and workers.
         The warning of a statistic with one possible value is suppressed.
         """
         rows = part.data if isinstance(part, RowProblem) else part

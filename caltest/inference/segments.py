@@ -214,7 +214,11 @@ def searchable(rows: Predictions) -> tuple[str, ...]:
 
 
 def _event(analysis: Analysis) -> Predictions:
-    """Return the binary problem that segments are searched for."""
+    """Return the binary predictions, event against the rest, that segments are searched for.
+
+    They are the predictions behind the lens; where it leaves two classes as they were given, label
+    1 is the event.
+    """
     data = analysis.induced
     return data if data.induced else OneVsRest(1)(data)
 
@@ -440,10 +444,12 @@ def _contradictions(values: FloatArray, event: BoolArray) -> int:
 def _findings(
     data: Predictions, scan: Scan, alone: Scan, evidence: FloatArray, law: EvidenceLaw, alpha: float
 ) -> dict[str, Any]:
-    """Return p-values, segments, errors and detectable differences, as fields of the result.
+    """Return the fields of a search's result by name: p-values, segments, errors, differences.
 
-    ``alone`` is the scan of conditions on the prediction only; ``evidence`` (S,) belongs to
-    ``scan``.
+    ``scan`` has all segments, ``alone`` those of conditions on the prediction only; ``evidence``
+    (S,) belongs to ``scan``, and ``law`` is the null distribution of the largest evidence, judged
+    at level ``alpha``. ``data`` are the rows behind the lens. The differences are the ones that a
+    search detects.
     """
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 

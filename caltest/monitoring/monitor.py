@@ -201,8 +201,8 @@ class Monitor(Watch):
     def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with an initial state for the classes of the data.
 
-        ``n_induced`` is the number of classes behind the lens, ``time`` the times of the rows, if
-        they have any. A monitor that has seen rows keeps its state.
+        ``lens`` is the lens it gets, ``n_induced`` the number of classes behind it, ``time`` the
+        times of the rows, or None. A monitor that has seen rows keeps its state.
         """
         new = self._moved(**self._same_classes(data, time))
         if self.n:
@@ -232,7 +232,8 @@ class Monitor(Watch):
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
         """Return the monitor after rows (n, K + 2): probabilities, label, weight.
 
-        ``steps`` (n,) numbers the times of the rows, which ``times`` holds, or None.
+        ``steps`` (n,) is the step of each row, one step for all rows of one time; ``times`` (n,)
+        are the times, or None.
         """
         state = np.frombuffer(self.state).copy()
         labels, places = rows[:, -2].astype(np.int64), np.arange(len(rows))
@@ -318,7 +319,10 @@ class Monitor(Watch):
 
     @property
     def mode(self) -> int:
-        """Kind of evidence: CHANGE (only late experts bet) or MONITOR (early and late ones)."""
+        """Kind of evidence, a constant.
+
+        CHANGE (only late experts bet) or MONITOR (early and late).
+        """
         return CHANGE if self.change else MONITOR
 
     @property
@@ -495,7 +499,8 @@ def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
     """Raise an error for a time on which the bet has been made already.
 
     ``times`` (m,) are the times of the new rows. ``over`` is the time that is over in words, None
-    if there is none. Rows that share a time need two classes; ``n_classes`` is their number.
+    if there is none; otherwise InvalidPredictionsError. ``n_classes`` is the number of classes
+    behind the lens: rows that share a time need two, and StatisticError is raised for more.
     """
     if over is not None:
         raise InvalidPredictionsError(
@@ -764,7 +769,11 @@ def of_impossible(count: int, settled: bool) -> str:
 
 
 def summary_lines(monitor: Monitor) -> list[str]:
-    """Return the lines of a monitor's printed summary, except the last ones on the recipe."""
+    """Return the lines of a monitor's printed summary, a list of strings.
+
+    They say rows, lens, evidence and alarm; the last ones of the print, on the recipe, are left
+    out.
+    """
     question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
     value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)
     p, of_last = monitor.pvalue, f" (last {monitor.sums[0]:.0f} rows)"  # an older state had no sums

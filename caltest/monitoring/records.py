@@ -93,8 +93,9 @@ class CountedPart:
     waited: int = 0
 
     def after(self, record: FileRecord) -> CountedPart:
-        """Return the file with its first rows marked as counted, as a record says.
+        """Return the file with its first rows marked as counted, as a record of it says.
 
+        ``record`` is a dict with the number of counted rows, their hash, and the rows given up.
         Labels that the record has given up waiting for stay lost.
         """
         labels, lost = self.labels.copy(), record.get("lost", ())
@@ -110,7 +111,10 @@ class CountedPart:
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: FileRecord) -> bool:
-        """Return whether the file begins with the rows of a record, and so continues it."""
+        """Return whether the file begins with the rows of a record, and so continues it.
+
+        ``record`` is a dict with the number of counted rows and their hash.
+        """
         count, same = record["rows"], self.after(record)
         return count <= self.labels.size and same.mark(count) == record["sha256"]
 
@@ -176,7 +180,7 @@ def not_given(
 
 
 def new_state(state: Path) -> Reading:
-    """Return the suggested reading that keeps a new state in a file beside this one."""
+    """Return a suggested option ``state`` that names a new file beside the ``state`` in use."""
     return Reading({"state": str(next_name(state))}, "the rows are of another model")
 
 
@@ -186,10 +190,12 @@ def refuse_misfits(
     parts: list[CountedPart],
     options: dict[str, Any],
 ) -> None:
-    """Raise an error for files of another model, rows that come too late, and repeated rows.
+    """Raise InvalidPredictionsError for files that do not continue the counted ones.
 
-    ``records`` are kept from earlier runs by file, ``parts`` the files given now. ``options`` are
-    the options of the command by name, which messages mention.
+    These are files of another model, files with other classes, rows that come too late, and
+    repeated rows. ``records`` are kept from earlier runs by file, ``parts`` the files given now,
+    ``watch`` is the monitor. ``options`` are the options of the command by name, which messages
+    mention.
     """
     state = options["state"]
     if watch.time is not None and options["time"] is None:
@@ -236,10 +242,12 @@ def refuse_misfits(
 def recorded(
     records: dict[str, FileRecord], part: CountedPart, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, FileRecord]:
-    """Return the records of files, updated by one file whose first ``rows`` rows are counted.
+    """Return the records of files by name, updated by one file with ``rows`` counted rows.
 
-    A record under an old name of the file is removed. ``lost`` are the indices of rows that were
-    passed over without their label. ``timed`` says whether rows have times.
+    ``part`` is the file; its first rows are counted. A record, a dict, has the number of counted
+    rows, hashes of them, and the rows given up; one under an old name of the file is removed.
+    ``lost`` are the indices of rows that were passed over without their label. ``timed`` says
+    whether rows have times.
     """
     labels = part.labels.copy()
     labels[lost] = -1  # as they are taken at the next run
@@ -268,7 +276,8 @@ def added(
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count]]:
     """Update the monitor by new tallies, each as one batch; return (monitor, records, counts).
 
-    Records and counts are by file.
+    ``tallies`` are by file, ``records`` by file from earlier runs. Records say which tallies are
+    counted; counts are the numbers of rows counted from each file.
     """
     counts = {}
     for path, tally in tallies.items():
@@ -295,9 +304,10 @@ def counted(
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count], FirstWaiting | None]:
     """Update the monitor by new rows of files; return (monitor, records, counts, first waiting).
 
-    ``counts`` has the number of rows by file; the last is the first row that waits for its label,
-    or None. ``options`` are the options of the command by name: with ``drop_missing`` a row without
-    a label is left out for good if a later row (or time) has one.
+    ``records`` (what earlier runs counted, by file) and ``parts`` (the files) go in. ``counts`` has
+    the numbers of rows counted, waiting and left out by file; the last is the first row that waits
+    for its label, or None. ``options`` are the options of the command by name: with
+    ``drop_missing`` a row without a label is left out for good if a later row (or time) has one.
     """
     timed, counts = options["time"] is not None, dict[str, Count]()
     refuse_misfits(watch, records, parts, options)
@@ -339,7 +349,7 @@ def counted(
 def in_words(name: str, count: Count) -> str:
     """Return a sentence on the rows of a file that were counted, wait, or were left out.
 
-    ``name`` is the file's name.
+    ``name`` is the file's name, ``count`` has the numbers.
     """
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     reasons = {"without one left out for good": count.lost}

@@ -345,10 +345,13 @@ class Revisions:
         return float(movement.sum()), float((movement - excess).sum()), evidence
 
     def _effect(self, level: float) -> tuple[float, float, float]:
-        """Return (effect, low, high): 1 − Σ d_t d_{t−1} / Σ d²_{t−1}, with its interval.
+        """Return (effect, low, high).
+
+        1 − Σ d_t d_{t−1} / Σ d²_{t−1}, with its interval at ``level``.
 
         d_t are the changes of a question's forecast. The effect is 1 for a martingale and below 1
-        for momentum. The interval is by the jackknife over groups of questions.
+        for momentum. The interval is by the jackknife over groups of questions; NaN where it cannot
+        be estimated.
         """
         from scipy.stats import t as student
 

@@ -51,7 +51,14 @@ MONITOR_LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, C
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Watch(Result):
-    """Base class of monitors; an update returns a new monitor and leaves the old one unchanged."""
+    """Base class of monitors; an update returns a new monitor and leaves the old one unchanged.
+
+    ``n`` rows in ``steps`` times were seen. ``lens``, ``alpha`` and ``horizon`` are the options;
+    ``alarm`` is the row of the alarm, from 1, and ``alarm_time`` its time, None without. ``time``
+    is the last time, None without times; with ``dates`` times are seconds since 1970. ``state``,
+    ``past`` and ``clock`` are the wealth of the experts, the history and its times, packed as
+    bytes; a point of the history is kept for every multiple of ``every`` rows.
+    """
 
     n: int = 0
     n_classes: int = 0
@@ -269,7 +276,7 @@ class Watch(Result):
     def _refuse_damage(self, what: str) -> None:
         """Raise InvalidPredictionsError for contradictory row counts, and a damaged history.
 
-        ``what`` begins the message.
+        ``what`` begins the message; it names the source, such as a file.
         """
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
@@ -490,9 +497,12 @@ class ComparisonMonitor(Watch):
             return on, off, np.where(same, p, off / (off - on))
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, 3): both log gains and the difference of the scores.
+        """Return the monitor after rows (n, 3).
 
-        ``steps`` (n,) numbers the times of the rows, which ``times`` holds, or None.
+        Both log gains and the difference of the scores, a − b.
+
+        ``steps`` (n,) is the step of each row, one step for all rows of one time; ``times`` (n,)
+        are the times, or None.
         """
         state, n = self._processes.copy(), len(rows)
         path = np.full((n, self.width), -np.inf)
@@ -511,9 +521,10 @@ class ComparisonMonitor(Watch):
 
     @property
     def _processes(self) -> FloatArray:
-        """Sums of each of h processes, (horizon, 5).
+        """Sums of each of h processes, one for each residue of the time modulo the horizon, (h, 5).
 
-        They are both log e-values, the score differences, their squares, and the number of rows.
+        Columns are both log e-values, the score differences a − b, their squares, and the number of
+        rows.
         """
         return np.frombuffer(self.state or bytes(40 * self.horizon)).reshape(self.horizon, 5)
 
@@ -540,7 +551,7 @@ class ComparisonMonitor(Watch):
 
     @property
     def difference(self) -> float:
-        """Mean of score a minus score b so far."""
+        """Mean of score a minus score b so far; negative if a is better, 0 before the first row."""
         return self.total / max(self.n, 1)
 
     @property
@@ -614,7 +625,7 @@ class ComparisonMonitor(Watch):
 def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the sums of a process before and after each of its rows, shape (m + 1, 5).
 
-    ``process`` (5,) are the sums so far: both log e-values, score differences, their squares,
+    ``process`` (5,) are the sums so far: both log e-values, score differences a − b, their squares,
     number of rows. ``rows`` (m, 3) are both log gains and the score difference.
     """
     after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)

@@ -53,5 +53,8 @@ __all__ = [
 
 
 def draw(result: Record, ax: Axes | None = None, **options: Any) -> Drawing:
-    """Draw a result as its ``plot`` method does, with the options of the drawing function."""
+    """Draw a result as its ``plot`` method does, with the ``options`` of its drawing function.
+
+    Without ``ax`` a new figure is made. StatisticError for a result that has no picture.
+    """
     return result.plot(ax, **options)

@@ -512,7 +512,8 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
 def entries(count: IntArray, out: BoolArray, *, sized: bool = True) -> dict[str, Handle]:
     """Return key entries that explain the area of points, if ``sized``, and points off the frame.
 
-    ``count`` (L,) are rows of cells, ``out`` (L,) marks those beyond the frame.
+    An entry is a symbol, by its words. ``count`` (L,) are rows of cells, ``out`` (L,) marks those
+    beyond the frame.
     """
     words: dict[str, Handle] = {"area: rows": sign(color=GREY)} if sized else {}
     if out.any():

@@ -130,8 +130,9 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
             recipe: bool) -> Picture:  # fmt: skip
     """Draw one panel for each component by ``draw``, with a common key and common axis labels.
 
-    ``common`` are entries of the key and ``text`` is the recipe. ``parts`` are the curves of the
-    components.
+    ``parts`` are the curves of the components; ``draw(chart, curve)`` draws one of them within
+    ``frame``. ``common`` are entries of the key by words, ``text`` is the recipe, which is shown
+    only if ``recipe``.
     """
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
@@ -156,7 +157,10 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
 
 
 def _signs(parts: Sequence[ReliabilityCurve]) -> dict[str, Handle]:
-    """Return the key entries for points and bars that occur in any of the components ``parts``."""
+    """Return the key's symbols, by words, for points and bars that occur in any component.
+
+    ``parts`` are the curves of the components.
+    """
     first, outside = parts[0], np.concatenate([part.outside for part in parts])
     entries: dict[str, Handle] = {}
     bars = first.band != "none"
@@ -174,7 +178,9 @@ def _panel(
 ) -> None:
     """Draw the cells of one component with their bars, in front of a histogram.
 
-    ``tallest`` is the highest share of a histogram column, the same in all panels.
+    ``frame`` has the limits of the axes, ``tallest`` is the highest share of a histogram column,
+    the same in all panels. ``truth`` maps predictions to true probabilities, drawn as a line, or is
+    None.
     """
     ink = Style(color=RED) if curve.is_consistency else Style(color=INK, lw=0.8)
     scale, ax = frame.scale, chart.ax

@@ -175,7 +175,8 @@ def audited(
 
     ``facts`` are the design arguments of :func:`audit`, ``tolerance`` and ``adjust`` are as there,
     and ``draws`` holds n_resamples, rng and workers. :func:`audit` and :func:`caltest.report` both
-    call this; they differ in the level of the interval only.
+    call this; they differ in the level of the interval only. A ``tolerance`` None asks for no
+    verdict on size; ``costs`` is the utility of decisions, or None.
     """
     data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
@@ -234,7 +235,7 @@ def audited(
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> RowsOrTally:
     """Validate the arguments of an audit; return its rows as Predictions, or a Tally or Tallies.
 
-    A tolerance is refused where the error has no interval: several labels a row.
+    A ``tolerance`` raises StatisticError where the error has no interval: several labels a row.
     """
     if isinstance(probs, AnyTally):
         tally = take_tally("audit", probs, labels, facts, whole=True)
@@ -253,8 +254,9 @@ def _together(
 ) -> tuple[list[TestAnswer], list[float]]:
     """Test the statistics of all questions on shared label redraws, for ``adjust="max-T"``.
 
-    ``agenda`` lists the questions. Return (answers, adjusted): for each question its tests with
-    their Bonferroni p-value, and its p-value adjusted by the joint distribution of all statistics.
+    ``agenda`` lists the questions; ``draws`` holds n_resamples, rng and workers. Return (answers,
+    adjusted): for each question (its tests, their Bonferroni p-value, further result or None), and
+    its p-value adjusted by the joint distribution of all statistics.
     """
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
@@ -284,7 +286,8 @@ def _elsewhere(
     ``limits`` are (tolerance, alpha). Return the bounds by the name of lens and class or subgroup.
     Alpha is shared equally by all errors that could have been the worst, because the worst one was
     chosen after looking at the data. The lower bound also rests on the mean difference. ``answers``
-    are the tests of the questions in ``agenda``, ``rows`` what the audit says of them.
+    are the tests of the questions in ``agenda``, ``rows`` what the audit says of them; ``draws``
+    holds n_resamples, rng and workers.
     """
     tolerance, alpha = limits
     kinds = ("error", "classes", "ordered", "groups")
@@ -312,8 +315,10 @@ def _answers(
 ) -> tuple[RowsOrTally, list[AuditQuestion], list[TestAnswer]]:
     """Answer all questions of the audit one after another.
 
-    Return (data, questions, answers). A question on subgroups or segments that cannot be tested is
-    dropped, and its reason becomes a note of ``data``. ``agenda`` lists the questions.
+    Return (data, questions, answers), with an answer (tests, p-value, further result or None) for
+    each question. A question on subgroups or segments that cannot be tested is dropped, and its
+    reason becomes a note of ``data``. ``agenda`` lists the questions; ``draws`` holds n_resamples,
+    rng and workers, ``alpha`` is the level.
     """
     answered, answers = [], []
     for question in agenda:
@@ -369,7 +374,7 @@ def _beyond(
 
     A rejected test of all classes is followed by the classes that are miscalibrated; items with
     several outcomes by the error of single items; costs by the promised and the realised utility.
-    ``pvalue`` is the question's.
+    ``pvalue`` is the question's, ``alpha`` the level; ``draws`` holds n_resamples, rng and workers.
     """
     statistic = question.pairs[0][0]
     if question.kind == "costs" and isinstance(statistic, UtilityCalibration):
@@ -390,7 +395,8 @@ def _promised(
 ) -> PromiseResult | None:
     """Return the promised and the realised utility of acting on the probabilities.
 
-    None for rows with a design for which no interval is known, such as folds or follow-up.
+    ``level`` is the level of the interval; ``draws`` holds n_resamples, rng and workers. None for
+    rows with a design for which no interval is known, such as folds or follow-up.
     """
     with suppress(UnsupportedFactError):
         return promise(
@@ -433,8 +439,8 @@ def report_of(
 ) -> AuditReport:
     """Combine the rows of an audit into its report: verdict, direction and sentences.
 
-    ``bounds`` is the interval of the headline error; ``elsewhere`` holds the intervals of other
-    errors above the tolerance, by lens and class.
+    ``bounds`` is the interval of the headline error, None where none is known;
+    ``elsewhere`` holds the intervals of other errors above the tolerance, by lens and class.
     """
     one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
     if data.classes == RIGHT or one_event:

@@ -84,7 +84,7 @@ class PartLine(Record):
 
     @property
     def at_least(self) -> float:
-        """Smallest difference within the interval, without sign."""
+        """Smallest |observed − predicted| within the interval; 0 if the interval contains 0."""
         return max(self.low, -self.high, 0.0)
 
 

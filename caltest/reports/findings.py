@@ -82,7 +82,8 @@ QuestionKind = Literal[
 class AuditQuestion:
     """One row of an audit: a question, and the (statistic, lens) pairs that answer it together.
 
-    ``kind`` selects the test and the wording; ``lens`` is the name printed in the table.
+    ``kind`` selects the test and the wording, such as "error", "shape" or "groups"; ``lens`` is the
+    name printed in the table, and ``words`` the question as printed.
     """
 
     lens: str
@@ -104,7 +105,7 @@ class AuditQuestion:
 
     @property
     def subject(self) -> Subject:
-        """Which probabilities the lens assesses."""
+        """Which probabilities the lens assesses: "event", "top", "ranks", "classes" or "vector"."""
         return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
@@ -358,8 +359,9 @@ def row_of(
 ) -> AuditRow:
     """Return the row of an audit that reports one question.
 
-    ``answer`` holds its tests, p-value and further result; ``judged`` its adjusted p-value;
-    ``noticed`` is the smallest error that should not be missed, in probability units.
+    ``answer`` is (tests, p-value, further result or None); ``judged`` has its adjusted p-value and
+    the factor for its parts; ``noticed`` is the smallest error that should not be missed, in
+    probability units.
     """
     (tests, pvalue, parts), alpha = answer, judged.alpha
     if isinstance(parts, SegmentSearch):
@@ -454,7 +456,10 @@ def _worst(data: RowsOrTally, question: AuditQuestion, worst: int) -> str:
 
 
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
-    """Return the difference of the worst segment as a test, with the p-value of the search."""
+    """Return the search as a test: observed − predicted of its worst segment, with its p-value.
+
+    The p-value is that of the search of all segments.
+    """
     shared = {field.name: vars(search)[field.name] for field in fields(Result)}
     names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")
     return CalibrationTestResult(
@@ -496,8 +501,9 @@ def _judged(
 ) -> Subgroups:
     """Return subgroups completed with mean predictions, event rates and a finding for each.
 
-    p-values of ``parts`` become p-values adjusted for all questions of the audit, by ``judged``.
-    ``noticed`` is the smallest error that should not be missed.
+    p-values of ``parts``, the subgroups, become p-values adjusted for all questions of the audit:
+    ``judged`` has the adjusted p-value of their question and its factor. ``noticed`` is the
+    smallest error that should not be missed.
     """
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
@@ -559,7 +565,7 @@ def _of_subgroups(parts: Subgroups) -> str:
 def _number_wrong(tests: Tests, judged: Judged) -> int:
     """Return how many tests of a question reject by themselves, adjusted for all questions.
 
-    ``judged`` holds the adjustment.
+    ``judged`` holds the adjusted p-value of the question, the factor for its parts, and the level.
     """
     return sum(judged.part(p) <= judged.alpha for p in holm([t.pvalue for t in tests]))
 

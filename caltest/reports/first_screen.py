@@ -150,7 +150,9 @@ def _signed(f: Findings) -> ConfidenceIntervalResult | None:
 def _parts(f: Findings) -> tuple[PartLine, ...]:
     """Return the lines of the table of subgroups, or of classes without subgroups.
 
-    They are sorted by the lower bound of |observed − predicted|, the largest first.
+    Each has name, size, predicted and observed, and their difference with its interval. They are
+    sorted by the lower bound of |observed − predicted|, the largest first. ``f`` holds data, audit
+    and settings; () for two classes without subgroups.
     """
     if f.grouped is not None and (found := _bounded_groups(f)) is not None:
         tests = list(zip(found.names, found.tests, strict=True))
@@ -172,8 +174,8 @@ def _parts(f: Findings) -> tuple[PartLine, ...]:
 def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
     """Return a sentence on the worst class where all class averages are right within noise.
 
-    ``parts`` are the lines of the table of classes. It is "" with subgroups, or if a class average
-    is off, because the table then says it.
+    ``f`` holds data, audit and settings, ``parts`` are the lines of the table of classes. It is ""
+    with subgroups, or if a class average is off, because the table then says it.
     """
     row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
     if row is None or f.grouped is not None:
@@ -794,8 +796,8 @@ class Situation:
 class Rule:
     """Rule of the table of advice: a condition, and the sentence to print if it holds.
 
-    ``holds`` and ``say`` take the situation. Only the first rule that holds is printed. ``name``
-    identifies it in the table.
+    ``holds`` and ``say`` take the situation, the facts on which a recommendation depends. Only the
+    first rule that holds is printed. ``name`` identifies it in the table.
     """
 
     name: str

@@ -168,8 +168,9 @@ def _models(
 ) -> tuple[RowsOrTally, RowsOrTally | None, tuple[RowsOrTally, RowsOrTally | None]]:
     """Validate both models; return (new, old, (new, old) as prepared for the comparison).
 
-    ``against`` has the old model's predictions, and ``old`` is None without it. ``paired`` says
-    that both predict the same rows, ``names`` are the models' names in messages.
+    ``against`` has the old model's predictions; without it ``old`` is None, twice. For paired
+    models the prepared rows are matched by their ids. ``paired`` says that both predict the same
+    rows, ``names`` are the models' names in messages. Raises as :func:`compare`.
     """
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
@@ -214,9 +215,9 @@ def _difference(
 ) -> ErrorBounds:
     """Return bounds of the increase of the root mean squared error, new − old.
 
-    ``both`` are the models as prepared for :func:`compare`, ``paired`` if they predict the same
+    ``both`` are (new, old) as prepared for :func:`compare`, ``paired`` if they predict the same
     rows, ``old`` the old model for its own error, ``share`` the part of alpha for this check,
-    ``names`` the models' names in messages.
+    ``names`` the models' names in messages. ``draws`` holds n_resamples, rng and workers.
     """
     from caltest.inference import compare  # only gates with two models need it
 

@@ -293,9 +293,10 @@ class _Event:
     def mean(self, statistic: Statistic, scores: FloatArray) -> Triple:
         """Return (mean, low, high) of a score, with limits from the influence function.
 
-        ``scores`` has shape (n,). The variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)²,
-        summed within G clusters, with a t distribution of G − 1 degrees of freedom. Without
-        clusters each row is its own and the limits are normal.
+        ``scores`` has shape (n,), and ``statistic`` computes their mean exactly. The variance is G
+        / (G − 1) Σ_g (Σ_{i in g} of the influences)², summed within G clusters, with a t
+        distribution of G − 1 degrees of freedom. Without clusters each row is its own and the
+        limits are normal.
         """
         value, w, n = self.value(statistic), self.w, self.view.problem.n
         if not np.isfinite(value):

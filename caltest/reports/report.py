@@ -264,10 +264,10 @@ def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
 
 
 def bins_of(view: View) -> Binning | int:
-    """Return the bins of the reliability diagram.
+    """Return the bins of the reliability diagram: a binning, or a number of bins of equal width.
 
-    They have equal widths, or equal numbers where one bin would hold more than half of the rows.
-    With follow-up they have equal numbers and at least ten observed events each.
+    Bins have equal numbers of rows where one would hold more than half of the rows otherwise. With
+    follow-up they have equal numbers and at least ten observed events each.
     """
     n_bins = int(np.clip(view.data.n // IN_A_BIN, 3, N_BINS))
     if view.followup is not None:
@@ -411,9 +411,10 @@ REPORT_PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
 
 
 def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...], list[str]]:
-    """Return (sections, unexamined) of a profile.
+    """Return (sections, unexamined) of a profile such as "clinical".
 
-    ``unexamined`` lists questions that could not be examined, each with the reason.
+    ``request`` holds the data, the audit and the settings; ``unexamined`` lists questions that
+    could not be examined, sentences with the reason.
     """
     sections, left_out = list[Section](), list[str]()
     order, words, data = WORDING["profiles"][profile], WORDING["unexamined"], request.view.data

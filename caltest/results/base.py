@@ -80,12 +80,18 @@ def short(name: str) -> str:
 
 
 def ending(*ends: str) -> Ended:
-    """Return how several runs ended together: "interrupted" if one of them was, else "complete"."""
+    """Return how several runs ended together: "interrupted" if one of them was, else "complete".
+
+    ``ends`` are the endings of the runs: "complete", "early" or "interrupted".
+    """
     return "interrupted" if "interrupted" in ends else "complete"
 
 
 def go_on(*ends: str) -> None:
-    """Raise KeyboardInterrupt if a run was interrupted, where a partial answer is useless."""
+    """Raise KeyboardInterrupt if a run was interrupted, where a partial answer is useless.
+
+    ``ends`` are the endings of the runs: "complete", "early" or "interrupted".
+    """
     if "interrupted" in ends:
         raise KeyboardInterrupt
 
@@ -145,7 +151,10 @@ class Record:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Rebuild from :meth:`as_dict`, without null distributions."""
+        """Rebuild from :meth:`as_dict`, without null distributions.
+
+        ValueError for the dictionary of another class, TypeError for unknown or missing fields.
+        """
         values = dict(content)
         kind = values.pop("kind", cls.__name__)
         if kind != cls.__name__:
@@ -720,7 +729,8 @@ def worst_of(tests: Sequence[Certain | None]) -> int:
     """Return the index of the test with the largest lower bound of its error.
 
     Bounds hold for all tests together (Bonferroni); equal bounds are ranked by the estimate. Tests
-    that are None are skipped. p-values do not rank: for many rows they differ by rounding only.
+    that are None are skipped; at least one must not be. p-values do not rank: for many rows they
+    differ by rounding only.
     """
     tested = {j: test for j, test in enumerate(tests) if test is not None}
     share = WORST_ALPHA / len(tested)

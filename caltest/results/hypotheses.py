@@ -592,7 +592,7 @@ class ComparisonResult(Result):
 
 
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
-    """Return the first lines of a comparison: models, statistic, lens and hypothesis.
+    """Return the first lines of a comparison, strings: models, statistic, lens and hypothesis.
 
     ``models`` is the first line, and ``every`` ends the hypothesis. If another statistic is tested,
     a line says which and why.
@@ -755,7 +755,10 @@ class ComparisonTable(Result):
 
 
 def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, rendering.TypedColumn]:
-    """Return the data-frame columns of several comparisons, names of the models first."""
+    """Return the data-frame columns of several comparisons, names of the models first.
+
+    A column is (type, values), by name, with a value for each pair.
+    """
     names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
     findings = {"finding": [pair.finding for pair in pairs]}
     columns = rendering.columns_of_records(pairs, ComparisonResult)

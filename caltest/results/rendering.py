@@ -250,10 +250,10 @@ def listed_fields(values: Mapping[str, object]) -> Columns:
 
 
 def attributes(rows: Iterable[object], names: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return columns of a table by their headings, from attributes of records.
+    """Return columns of a table, lists by heading, from attributes of records.
 
-    ``names`` maps headings to attributes, which may be fields or properties. The cells of records
-    that are None are empty.
+    ``rows`` are the records, and ``names`` maps headings to attributes, which may be fields or
+    properties. The cells of records that are None are empty.
     """
     listed = list(rows)
     return {
@@ -681,7 +681,8 @@ ARRAY_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "M": 
 def to_frame(columns: Mapping[str, TypedColumn]) -> polars.DataFrame | pandas.DataFrame:
     """Return a data frame from typed columns: Polars if it is imported, or pandas is missing.
 
-    Otherwise it is a pandas data frame.
+    Otherwise it is a pandas data frame. ``columns`` maps names to (type, values), with None for a
+    missing value.
     """
     if "polars" not in sys.modules and ("pandas" in sys.modules or find_spec("pandas")):
         return _in_pandas(columns)
@@ -689,7 +690,10 @@ def to_frame(columns: Mapping[str, TypedColumn]) -> polars.DataFrame | pandas.Da
 
 
 def in_polars(columns: Mapping[str, TypedColumn]) -> polars.DataFrame:
-    """Return a Polars data frame; missing values are null."""
+    """Return a Polars data frame; missing values are null.
+
+    ``columns`` maps names to (type, values).
+    """
     import polars
 
     types: dict[type, Any] = {float: polars.Float64, int: polars.Int64, bool: polars.Boolean}
@@ -700,7 +704,10 @@ def in_polars(columns: Mapping[str, TypedColumn]) -> polars.DataFrame:
 
 
 def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
-    """Return a pandas data frame; integers and booleans with gaps have nullable types."""
+    """Return a pandas data frame; integers and booleans with gaps have nullable types.
+
+    ``columns`` maps names to (type, values), with None for a missing value.
+    """
     import pandas
 
     frame: dict[str, Any] = {}
@@ -716,7 +723,7 @@ def _in_pandas(columns: Mapping[str, TypedColumn]) -> pandas.DataFrame:
 
 
 def columns_of_arrays(columns: Mapping[str, Iterable[object]]) -> dict[str, TypedColumn]:
-    """Return typed columns from sequences; None marks a missing value."""
+    """Return typed columns, (type, values) by name, from sequences; None marks a missing value."""
     return {name: _typed_column(values) for name, values in columns.items()}
 
 
@@ -733,10 +740,11 @@ def _typed_column(values: Iterable[object]) -> TypedColumn:
 
 
 def columns_of_records(records: Iterable[Any], kind: type | None = None) -> dict[str, TypedColumn]:
-    """Return a column for each field of records that is text, a number or a pair of limits.
+    """Return typed columns, (type, values) by name, from fields that are text, numbers or limits.
 
-    Pairs become two columns, whose names end in ``_low`` and ``_high``. Fields that all results
-    share are left out. ``kind`` is the class of the records, needed where there are none.
+    A pair of limits becomes two columns, whose names end in ``_low`` and ``_high``. Fields that all
+    results share are left out. ``kind`` is the class of the ``records``, needed where there are
+    none.
     """
     rows = [*records]
     columns: dict[str, TypedColumn] = {}

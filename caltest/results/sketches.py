@@ -248,7 +248,8 @@ def _square(
     """Return (x, y, elements) of a square diagram with the diagonal.
 
     ``x`` and ``y`` map probabilities to picture coordinates, over one range that holds all
-    ``values``; the elements draw the axes, with the titles ``axes``, and the diagonal.
+    ``values``; the elements, strings of SVG, draw the axes, with the titles ``axes``, and the
+    diagonal.
     """
     known = np.concatenate([v[np.isfinite(v)] for v in values])
     low, high = np.floor(10.0 * known.min()) / 10.0, np.ceil(10.0 * known.max()) / 10.0
@@ -267,10 +268,10 @@ def _frame(
     x_ends: tuple[float, float],
     y_ends: tuple[float, float],
 ) -> list[str]:
-    """Return the axes: names, lines, and a number at each end.
+    """Return the axes as SVG elements, a list of strings: names, lines, and a number at each end.
 
-    ``x`` and ``y`` map data to picture coordinates; ``x_ends`` and ``y_ends`` are the numbers
-    shown.
+    ``x`` and ``y`` map data to picture coordinates, ``axes`` are the names of both; ``x_ends`` and
+    ``y_ends`` are the numbers shown.
     """
     picture = [
         _label(0, 11, axes[1], "a"),

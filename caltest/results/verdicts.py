@@ -47,9 +47,11 @@ class AuditVerdict(Verdict):
 
 
 class Finding(Verdict):
-    """Finding of an audit through one lens; an impossible outcome had probability 0.
+    """Finding of an audit through one lens.
 
-    Probabilities that are wrong for single items may be right on average: that is no rejection.
+    One of "miscalibrated", "miscalibrated (impossible outcome)" (an observed outcome had
+    probability 0), "wrong for single items", "no evidence" and "too little data". Probabilities
+    that are wrong for single items may be right on average: that is no rejection.
     """
 
     MISCALIBRATED = "miscalibrated"
@@ -65,7 +67,11 @@ class Finding(Verdict):
 
 
 class ComparisonVerdict(Verdict):
-    """Verdict of a comparison of two models."""
+    """Verdict of a comparison of two models.
+
+    One of "first is better calibrated", "second is better calibrated", "tied", "cannot tell", and
+    for the swap test "not exchangeable".
+    """
 
     FIRST_BETTER = "first is better calibrated"
     SECOND_BETTER = "second is better calibrated"
@@ -85,7 +91,10 @@ class ComparisonVerdict(Verdict):
 
 
 class GradeVerdict(Verdict):
-    """Verdict on the predicted probability of a grade, such as a PD."""
+    """Verdict on the predicted probability of a grade, such as a PD.
+
+    One of "risk underestimated", "risk overestimated" and "no evidence".
+    """
 
     UNDERESTIMATED = "risk underestimated"
     OVERESTIMATED = "risk overestimated"
@@ -93,7 +102,7 @@ class GradeVerdict(Verdict):
 
 
 class GateVerdict(Verdict):
-    """Verdict of a gate on a model, with its exit code."""
+    """Verdict of a gate on a model: "passed", "failed" or "cannot tell", with its exit code."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -41,6 +41,8 @@ class BinnedError(CellStatistic):
     """Binned error with fixed predictions: a function of the residual sums of the cells.
 
     It is the average distance between observed and predicted, weighted by mass, or the largest one.
+    ``distance`` compares the two, by name or as a function; ``divisor`` is the total mass, by which
+    the sum over cells is divided.
     """
 
     distance: str | Distance

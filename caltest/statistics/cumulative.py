@@ -352,11 +352,19 @@ class UtilityCalibration(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class PromisedSum(SumStatistic):
-    """Total Σ w (u − v) of the utility gained less the utility promised; two-sided around 0."""
+    """Total Σ w (u − v) of the utility gained less the utility promised; two-sided around 0.
+
+    w is the weight of a row, u its utility under the label that occurred, and v the expectation of
+    u for a label drawn from the prediction.
+    """
 
     @classmethod
     def of(cls, problem: Problem, table: UtilityTable) -> PromisedSum:
-        """Return the total for the unweighted utilities ``table`` (n, K) of a problem's rows."""
+        """Return Σ w (u − v) as a function of the labels, for a problem with rows.
+
+        ``table`` holds the utilities (n, K) of every row under every label, without weights; the
+        weights w are taken from ``problem``.
+        """
         return cls(problem, two_sided=True, scores=table.gains[None])
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:

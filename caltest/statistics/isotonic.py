@@ -435,7 +435,8 @@ def _slope(norm: str, moves: FloatArray) -> FloatArray:
 class CrossFitted(LabelStatistic):
     """Mean over rows of a function of their cross-fitted recalibration, with fixed predictions.
 
-    ``fold`` (n,) is the fold of every row; each is recalibrated by a map fitted on the other folds.
+    ``statistic`` has the loss and the recalibration method, ``fold`` (n,) is the fold of every row;
+    each row is recalibrated by a map fitted on the other folds.
     """
 
     statistic: _CrossFitted
@@ -459,7 +460,11 @@ class CrossFitted(LabelStatistic):
 
 @dataclass(frozen=True, repr=False)
 class _CrossFitted(Statistic):
-    """Base class of the cross-fitted statistics: loss, recalibration method and folds."""
+    """Base class of the cross-fitted statistics: loss, recalibration method and folds.
+
+    ``loss`` is one of the names in ``losses``, ``recalibration`` the method that is fitted, and
+    ``folds`` the number of folds, at least 2; StatisticError for anything else.
+    """
 
     loss: str = "brier"
     _: KW_ONLY

@@ -93,7 +93,8 @@ class Prepared(ABC):
 
     The fields:
 
-    * ``cells``: the partition whose sums it uses;
+    * ``problem``: the fixed predictions, of rows or of the cells of a tally;
+    * ``cells``: the partition whose sums it uses; None without bins;
     * ``estimand``: the population error it estimates, which opens intervals and comparisons;
     * ``two_sided``: small values are evidence as well, by their distance from ``centre``;
     * ``null_mean``: the mean under calibration, where it is known in closed form;
@@ -103,6 +104,10 @@ class Prepared(ABC):
     * ``usual_null``: the law of ``null="auto"`` where it is neither exact nor redrawn labels;
     * ``remark``: how the value differs from the value of the rows, besides by cells; "" if it does
       not.
+
+    A class says whether its residuals can be multiplied for clusters (``inflatable``), how many
+    replicates it evaluates together (``replicates_at_once``), and whether redrawn labels can be
+    read as they are drawn: ``counted`` then holds the statistic itself, and else is ().
     """
 
     problem: Problem = field(repr=False)
@@ -165,7 +170,10 @@ class Prepared(ABC):
 
     @property
     def sum_cells(self) -> Cells | None:
-        """The partition in whose order drawn rows are read; its residuals may be added up."""
+        """The partition in whose order drawn rows are read; its residuals may be added up.
+
+        None if the statistic has no cells.
+        """
         return self.cells
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> BlockReader:
@@ -197,13 +205,18 @@ class Prepared(ABC):
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
         """Return a resampler that evaluates this statistic on label redraws of a scheme.
 
-        ``factor`` multiplies squared residuals, which stands for the overdispersion of clustered
-        rows.
+        Its ``replicates(seed, first, count)`` returns values (count,), which depend on seed and
+        number only. ``scheme`` says how labels are drawn, such as ``RedrawLabels()``; ``factor``
+        multiplies squared residuals, which stands for the overdispersion of clustered rows.
         """
         return self.problem.redraws(scheme, self, factor)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a fast resampler of rows for ``scheme``; None where the general one has to do."""
+        """Return a fast resampler of rows for ``scheme``; None where the general one has to do.
+
+        ``scheme`` says how rows are drawn, such as with replacement. The resampler's
+        ``replicates(seed, first, count)`` returns values (count,).
+        """
         return None
 
 
@@ -361,7 +374,11 @@ class SumStatistic(Prepared):
     """Statistic that depends on outcomes only by residual sums.
 
     The sums are of residuals in cells, of their squares, and of scores. A subclass defines
-    ``of_sums``. It then works for rows, weights, clusters and tallies.
+    ``of_sums``. It then works for rows, weights, clusters and tallies. Its fields say which sums it
+    takes: ``scores``, score tables g_t (T, U, K) whose sums are Σ w r · g_t; ``observed_scores``
+    (T,), the same sums of the observed rows where a problem knows them better than its table;
+    ``norm``, the index in ``NORMS`` of the norm over classes that suffices, or None; ``squares``,
+    "cells" for sums of squares by cell, "whole" for one over all rows, None for neither.
     """
 
     #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
@@ -553,7 +570,11 @@ class LabelStatistic(Prepared):
 
 
 def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
-    """Fix the predictions of a statistic or function; StatisticError if it cannot take them."""
+    """Fix the predictions of a statistic or function; return it as a function of the outcomes.
+
+    ``statistic`` is a :class:`Statistic` or a function ``(probs, labels) -> float``, ``source`` a
+    problem or predictions. StatisticError if the statistic cannot take them.
+    """
     problem = row_problem(source) if isinstance(source, Predictions) else source
     if isinstance(statistic, Statistic):
         if statistic.of_whole_vector and problem.n_classes == 2:
@@ -620,9 +641,11 @@ class KnownRows(Prepared):
 def rows_of(
     problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
 ) -> Predictions:
-    """Return the rows of a problem; StatisticError for a tally, or for weights unless taken.
+    """Return the rows of a problem, for a ``statistic`` that needs them and is named in errors.
 
-    ``labels`` says that the labels of all rows are needed, which follow-up does not know.
+    StatisticError for a tally. ``weights`` says that the statistic takes weights; without it
+    weights raise UnsupportedFactError. ``labels`` says that it needs the labels of all rows; rows
+    with follow-up, which leaves some labels unknown, then raise StatisticError.
     """
     if not problem.exact:
         raise StatisticError(

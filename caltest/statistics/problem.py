@@ -60,7 +60,8 @@ class ResidualSums:
     ``cells`` (B, L, d) are sums of the residuals in the cells, not necessarily in C order: d = 1,
     the event, for two classes, and K for more; or their norms, d = 1. ``squares``, (B, L) or (B,
     1), are sums of w² |r|², in the cells or over all; ``linear`` (B, T) are sums of w r · g_t for
-    the score tables g_t of the statistic. A field that the statistic does not need is ``ABSENT``.
+    the score tables g_t of the statistic. A field that the statistic does not need is ``ABSENT``,
+    an empty array.
     """
 
     cells: FloatArray
@@ -114,6 +115,11 @@ class Problem(ABC):
     unit, None if each is one; ``weight`` (U,) the weight of each of its rows, None if all are
     equal. ``n`` is the number of rows, and ``data`` the origin: predictions, or the cells of a
     tally.
+
+    ``n_clusters`` is None for independent rows, ``grid`` the number of cells of a tally's grid and
+    None for rows. ``exact`` says that units are rows, ``designed`` that rows have clusters or
+    weights. ``only_null`` is the one scheme by which outcomes can be drawn, None where labels can
+    be. ``remarks`` are sentences for results on the source of the numbers.
     """
 
     data: Any
@@ -151,9 +157,10 @@ class Problem(ABC):
         return self.count if self.weight is None else self.count * self.weight
 
     def event(self, statistic: object) -> FloatArray:
-        """Return the probability of the event, shape (U,); for two classes only.
+        """Return the probability of the event, shape (U,), for two classes.
 
         After ``OneVsRest(c)`` the event is class c, after ``TopK(1)`` that the top class is right.
+        For more classes StatisticError names ``statistic``, the statistic that asks.
         """
         if self.n_classes != 2:
             raise StatisticError(
@@ -256,10 +263,11 @@ class Problem(ABC):
 
     @abstractmethod
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return the linear score called ``name``, with its moments under calibration.
+        """Return the sum Σ w (g(y) − E g) of the score g called ``name``, with its moments.
 
-        ``score`` maps probabilities (U, K) to the score of each label, same shape; tallies know
-        some names only.
+        ``score`` maps probabilities (U, K) to the score of each label, same shape. Tallies know the
+        sums of "brier", "log" and "logit"; other scores they evaluate at the mean prediction of
+        each cell, as the remark of the result says.
         """
 
     @abstractmethod
@@ -273,9 +281,10 @@ class Problem(ABC):
     ) -> ResidualSums:  # fmt: skip
         """Return the residual sums of B sets of outcomes in cells, of squares, and of scores.
 
-        ``cells`` None adds up no cells. ``squares`` says whether sums of squares are wanted in
-        cells or in all, ``tables`` are score tables. With ``norm`` the sums of several classes may
-        be norms already.
+        ``cells`` None adds up no cells. ``squares`` asks for sums of squares: "cells" in each cell,
+        "whole" over all rows, None for none. ``tables`` (T, U, K) are score tables, as
+        :meth:`tables` returns them. With ``norm``, an index of ``NORMS``, the sums of several
+        classes may be norms already.
         """
 
     @abstractmethod
@@ -294,7 +303,8 @@ class Problem(ABC):
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return a resampler that draws outcomes by ``scheme`` and evaluates ``statistic`` on them.
 
-        Residuals are multiplied by √factor.
+        Its ``replicates(seed, first, count)`` returns values (count,), or (count, S) for S
+        statistics. Residuals are multiplied by √factor.
         """
 
     @abstractmethod
@@ -362,7 +372,8 @@ class Problem(ABC):
 def gathered(squares: FloatArray, which: Squares) -> FloatArray:
     """Return sums of squares (B, L) in the form a statistic asks for by ``which``.
 
-    "cells" keeps them by cell, "all" adds them up to (B, 1), None returns ``ABSENT``.
+    "cells" keeps them by cell, "whole" adds them up to (B, 1), None returns ``ABSENT``, an empty
+    array.
     """
     if which is None:
         return ABSENT
@@ -394,7 +405,11 @@ class Cells:
 
     @classmethod
     def of(cls, bins: Binning | int, problem: Problem) -> Cells:
-        """Partition by a binning, which must return one integer for every row; O(U) after it."""
+        """Partition the units of a problem by a binning; O(U) after it.
+
+        A number m means ``UniformBins(m)``. StatisticError if the binning does not return one
+        integer for every row.
+        """
         bins = as_binning(bins)
         numbers = np.asarray(problem.numbers(bins))
         if numbers.shape != (len(problem.probs),) or numbers.dtype.kind not in "iu":

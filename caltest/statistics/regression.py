@@ -262,7 +262,11 @@ def logit_table(probs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Scores(SumStatistic):
-    """It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁; I₁ is infinite if all predictions are equal."""
+    """Statistic of :class:`CoxScore` with fixed predictions, the sum of two squared scores.
+
+    It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁, with r the residuals, z the log-odds and z̄ their
+    ``mean``. ``information`` (2,) holds I₀ and I₁; I₁ is infinite if all predictions are equal.
+    """
 
     mean: float
     information: FloatArray = field(repr=False)
@@ -623,8 +627,11 @@ class LargestComponent(ClassScores):
 class _Scores:
     """Scores of Cox's model: d levels, followed by T further sums.
 
-    ``covariance`` (d + T, d + T) is their covariance under calibration, ``tables`` their score
-    tables and ``observed`` (T,) the further sums of the observed labels.
+    ``covariance`` (d + T, d + T) is their covariance under calibration, ``tables`` (T, U, K) their
+    score tables and ``observed`` (T,) the further sums of the observed labels. ``logits`` (n, K)
+    are w log p where every class has a slope, which then takes the place of tables. A field is None
+    where there are no further sums. ``remark`` says how a tally's sums are coarser, "" if they are
+    not.
     """
 
     covariance: FloatArray

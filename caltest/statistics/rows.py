@@ -88,8 +88,9 @@ class VoteCounts:
 class RowProblem(Problem):
     """Problem of predictions seen through a lens, one unit for each row.
 
-    Outcomes are label vectors (B, n), :class:`Flips`, which multiply the observed residuals, or
-    :class:`VoteCounts`.
+    ``data`` are the predictions, with ``probs`` (n, K), ``labels`` (n,), and ``weight`` (n,) or
+    None. Outcomes are label vectors (B, n), :class:`Flips`, which multiply the observed residuals,
+    or :class:`VoteCounts`.
     """
 
     data: Predictions = field(repr=False)
@@ -301,8 +302,9 @@ class RowProblem(Problem):
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return a resampler of ``statistic`` on outcomes drawn by a scheme.
 
-        It adds up sums while labels are drawn, where the statistic allows it. Residuals are
-        multiplied by √factor.
+        Its ``replicates(seed, first, count)`` returns values (count,), or (count, S) for S
+        statistics. It adds up sums while labels are drawn, where the statistic allows it. Residuals
+        are multiplied by √factor.
         """
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.data)
@@ -707,9 +709,10 @@ class FollowupProblem(RowProblem):
         return Drawn(np.where(self.labels == 0, weights, -weights)[None, :])
 
     def known_rows(self, signed: FloatArray) -> Predictions:
-        """Return the rows with known outcomes as weighted predictions.
+        """Return the rows with known outcomes as Predictions, weighted by W.
 
-        ``signed`` (n,) is +W for an event, −W for a non-event and 0 for an unknown outcome.
+        ``signed`` (n,) is +W for an event, −W for a non-event and 0 for an unknown outcome, with W
+        the inverse probability of being observed.
         """
         some = np.flatnonzero(signed)
         labels = (signed[some] < 0.0).astype(np.int64)
@@ -780,10 +783,10 @@ class FollowupProblem(RowProblem):
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a linear score, with moments under calibration from 999 draws of the null.
+        """Return Σ w (g(y) − E g) of a score g, with moments under calibration from 999 draws.
 
-        ``name`` and ``score`` are as in :meth:`Problem.linear`; the draws give its variance and its
-        covariance with the event.
+        ``name`` and ``score`` are as in :meth:`Problem.linear`; the draws of the null give its
+        variance and its covariance with the event.
         """
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
@@ -837,9 +840,10 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
 
 
 def row_problem(data: Predictions) -> RowProblem:
-    """Return the problem of predictions, one unit for each row; with follow-up of censored rows.
+    """Return the problem of predictions, one unit for each row.
 
-    StatisticError if the lens shows another event than the one that was followed.
+    It is a :class:`FollowupProblem` for predictions with follow-up, where StatisticError is raised
+    if the lens shows another event than the one that was followed.
     """
     if data.followup is None:
         return RowProblem(data)

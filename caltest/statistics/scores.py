@@ -66,17 +66,23 @@ SCORES_BY_NAME: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, eq=False)
 class ScoreSum(SumStatistic):
-    """Sum of a proper score with fixed predictions: null_mean + Σ w (s − expected) / divisor."""
+    """Sum of a proper score with fixed predictions: null_mean + Σ w (s − E s) / divisor.
+
+    s is the score of a row and E s its expectation for labels drawn from the predictions;
+    ``divisor`` is the total weight, and ``null_mean`` the mean score that is expected under
+    calibration.
+    """
 
     divisor: float
     null_mean: float = field(kw_only=True)
 
     @classmethod
     def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
-        """Return the sum of a score; ``mean`` is its expected value under calibration.
+        """Return the mean score with fixed predictions.
 
-        ``term`` has the scores of the rows with their moments, ``divisor`` is the total weight. The
-        normal law has the exact variance of the sum.
+        ``term`` has the scores of the rows under every label, with variance and covariance of their
+        sum under calibration; ``mean`` is the expected mean score, and ``divisor`` the total
+        weight. The normal law has the exact variance of the sum.
         """
         law = partial(normal, mean, _deviation(term) / divisor)
         return cls(
@@ -189,9 +195,9 @@ class ScaledScore(LabelStatistic):
 
 
 def _uncertainty(squares: float | FloatArray, shares: FloatArray, k: int) -> FloatArray:
-    """Return the Brier score of predicting the observed shares, 1 − Σ_k ȳ_k².
+    """Return the Brier score of predicting the observed shares ȳ, 1 − Σ_k ȳ_k².
 
-    ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for k = 2
+    ``squares`` are Σ_k ȳ_k² and ``shares`` (n,) the weights of the rows, of sum 1; for ``k`` = 2
     classes the score is halved. The result has the shape of ``squares``. It is at least the score
     of labels that are equal in all rows but the lightest, so that it is never 0.
     """
@@ -474,7 +480,7 @@ LARGEST = 700.0
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(LabelStatistic):
-    """E-value with fixed predictions: the final wealth of the mixture of bets."""
+    """E-value with fixed predictions: the final wealth of the mixture of bets, starting from 1."""
 
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1

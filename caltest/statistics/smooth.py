@@ -670,7 +670,7 @@ class SmoothGaps(LabelStatistic):
         """Return mean squares (B,), divided by the error of a constant prediction for "relative".
 
         ``squares`` (B,) are mean squared distances of predictions and curve, ``frequencies`` (B,)
-        shares of events.
+        shares of events. For other summaries ``squares`` are returned as they are.
         """
         if self.summary == "square":
             return squares
@@ -841,9 +841,10 @@ class _SmoothGaps(Statistic):
         return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
     def of(self, gaps: SmoothGaps) -> SmoothGaps:
-        """Return this summary of a curve that has been fitted for another summary.
+        """Return ``gaps``, a fitted curve with the summary of another statistic, with this summary.
 
-        ``gaps`` is the fitted curve with that other summary.
+        The summary turns the distances |p − curve(p)| into one number, such as their median. The
+        fit is shared, so that ICI, E50, E90, Emax and ECI cost one fit.
         """
         return replace(gaps, summary=self.summary)
 

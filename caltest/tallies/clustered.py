@@ -307,7 +307,10 @@ class ClusteredTally(AnyTally):
 
 
 def _within_memory(tally: ClusteredTally) -> Any:
-    """Return the tally if a worker can hold it; StatisticError, with advice, if it is too large."""
+    """Return the tally unchanged if a Dask worker can hold it.
+
+    StatisticError, with advice, if not.
+    """
     lines = len(tally.cell)
     if lines > MOST_LINES:
         raise StatisticError(

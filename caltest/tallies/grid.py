@@ -389,8 +389,10 @@ class _Missing:
 class AnyTally(NamedClasses, ABC):
     """Base class of tallies: sums over fine bins that stand for rows which are not kept.
 
-    Each kind is a dataclass that has the attributes of :class:`Predictions` which verbs read. A
-    verb looks at one ``through`` a lens.
+    Each kind is a dataclass that has the attributes of :class:`Predictions` which verbs read;
+    design information of rows, such as clusters, is None. A verb looks at one ``through`` a lens.
+    ``rows`` is a sample of the rows, None if none was kept, and ``outcome`` the name of the
+    outcome, "" if unknown.
     """
 
     if TYPE_CHECKING:  # a field of some kinds, a property of others
@@ -452,13 +454,18 @@ class AnyTally(NamedClasses, ABC):
         """Return the tally seen through a lens; StatisticError where no sums were kept for it."""
 
     def source(self, lens: LensLike | None) -> AnyTally:
-        """Return the member tally from which the sums for a lens are derived."""
+        """Return the member tally from which the sums for a lens are derived.
+
+        It is the tally itself if it has no members. StatisticError where no sums were kept for the
+        lens.
+        """
         return self
 
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
-        """Return the sampled rows that two models share, as two Predictions.
+        """Return the sampled rows that two models share, as Predictions in the same order.
 
-        StatisticError if the tallies keep no rows, or share none.
+        The pair is (rows of this model, rows of the other). StatisticError if the tallies keep no
+        rows, or share none.
         """
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares models on "
@@ -523,7 +530,10 @@ FORM = "caltest tally"
 
 
 def tally_json(tally: Fields, n: int) -> str:
-    """Return the fields of a tally of ``n`` rows as JSON text; :func:`fields_of` is the inverse."""
+    """Return the fields of a tally of ``n`` rows as JSON text; :func:`fields_of` is the inverse.
+
+    ``tally`` is a dict of the fields by name, with arrays of whole numbers.
+    """
     lens = {"name": type(tally["lens"]).__name__, **vars(tally["lens"])}
     columns = {"stratum": tally["stratum"], "key": tally["key"]}
     columns |= dict(zip(CELL_SUMS, tally["sums"].T, strict=True))
@@ -540,7 +550,7 @@ def tally_json(tally: Fields, n: int) -> str:
 
 
 def fields_of(content: Any) -> Fields:
-    """Return the fields of a tally from parsed JSON.
+    """Return the fields of a tally, a dict by name, from parsed JSON.
 
     InvalidPredictionsError for content that is no tally, and for sums that no rows can have.
     """
@@ -797,7 +807,7 @@ def most_rows(n_classes: int) -> int:
 
 
 def part_of(labels: IntArray) -> np.uint64:
-    """Return a hash of the first labels, which tells one part of the rows from another."""
+    """Return a hash of the first of the ``labels`` (n,), which tells parts of the rows apart."""
     few = labels[:ROWS_COMPARED].astype(np.uint64)
     number = np.arange(1, few.size + 1, dtype=np.uint64)
     return np.uint64(np.bitwise_xor.reduce(mixed(number * GAMMA + few)))
@@ -894,8 +904,9 @@ class Counted:
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
     """Return the tally of grades, added up by the binary digits of their counts, highest first.
 
-    ``kind`` is the class of tally, ``names`` the class names or None, ``grid`` the number of cells.
-    Every row of a grade has the probability of the grade.
+    ``kind`` is the class of tally, ``grades`` has numbers of rows and events and the probability of
+    each grade, ``names`` are the class names or None, ``grid`` is the number of cells. Every row of
+    a grade has the probability of the grade.
     """
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])

@@ -48,7 +48,9 @@ from caltest.tallies.tally import Tally
 class MicroCells(Problem):
     """Base class of problems made from tallies: the units are the fine cells of the tally.
 
-    ``count`` (U,) are the numbers of rows of the cells. Only sums are known of the rows in a cell,
+    ``count`` (U,) are the numbers of rows of the cells, and ``place`` (U,) is where each lies, in
+    widths of the grid; edges are whole numbers. ``closed`` names the sides, "left" and "right", on
+    which bins may be closed to consist of whole cells. Only sums are known of the rows in a cell,
     such as their number, events and powers of predictions.
     """
 
@@ -130,9 +132,10 @@ class MicroCells(Problem):
         return np.asarray(scores[:, :, 0] - scores[:, :, 1])
 
     def of_means(self, name: str, table: FloatArray) -> LinearTerm:
-        """Return a linear score evaluated at the mean predictions of the cells.
+        """Return the sum Σ w (g(y) − E g) of a score g, taken at the mean predictions of the cells.
 
         ``table`` (U, 2) is the score of both outcomes in each cell, ``name`` its name in remarks.
+        The result has the observed sum, and its moments under calibration.
         """
         w = 1.0 if self.weight is None else self.weight
         slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
@@ -167,9 +170,11 @@ class TallyProblem(MicroCells):
 
     Arrays have an entry for each of the U cells: ``labels`` are the observed numbers of events,
     ``count`` the numbers of rows, ``probs`` the mean predictions, ``key`` and ``stratum`` the
-    numbers of the micro-cell and of its group of equally weighted rows, ``moments`` the sums of
-    powers. Observed sums know the rows by their moments; drawn events have the mean prediction of
-    their cell.
+    numbers of the micro-cell and of its group of equally weighted rows, ``moments`` (U, 8) the sums
+    of powers, ``row_weight`` the weight of each row of a cell, in whole numbers where ratios allow.
+    ``centre``, ``rest`` = 1 − centre and ``half`` width describe the cells, and ``place`` is where
+    they lie in widths of the grid. Observed sums know the rows by their moments; drawn events have
+    the mean prediction of their cell.
     """
 
     tally: Tally = field(repr=False)
@@ -191,7 +196,10 @@ class TallyProblem(MicroCells):
 
     @classmethod
     def of(cls, source: AnyTally) -> Self:
-        """Return the problem of a tally, or of the member for the usual lens; O(U)."""
+        """Return the problem of a tally, or of its member for the usual lens; O(U).
+
+        StatisticError for an empty tally.
+        """
         tally = source.through(None)
         assert isinstance(tally, Tally)
         if tally.n == 0:
@@ -288,9 +296,11 @@ class TallyProblem(MicroCells):
         return probs, self.atoms.times[some]
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
-        """Return a linear score; exact if the tally keeps its sums, else taken at mean predictions.
+        """Return the sum Σ w (g(y) − E g) of a score g, with its moments under calibration.
 
-        ``name`` is "brier", "log" or another name, ``score`` the function of probabilities.
+        ``name`` is "brier", "log" or "logit", whose sums a tally keeps, or another name: the score
+        is then taken at the mean prediction of each cell, as a remark says. ``score`` maps
+        probabilities (U, 2) to the score of each label, same shape.
         """
         w, p, a_total = self.row_weight, self.probs, self.total
         cut = np.clip(p, 1e-300, None) if name == "log" else p
@@ -332,7 +342,7 @@ class TallyProblem(MicroCells):
     def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
         """Return sums of squared residuals of drawn outcomes, by cell (B, L) or over all (B, 1).
 
-        ``squares`` says which: "cells" or "all"; ``outcomes`` are B sets of event counts.
+        ``squares`` says which: "cells" or "whole"; ``outcomes`` are B sets of event counts.
         """
         if outcomes.products is not None:
             return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
@@ -345,8 +355,7 @@ class TallyProblem(MicroCells):
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the law of the weighted number of events of the micro-cells ``units``.
 
-        Returns the first value, the probabilities from it on, and a bound on the error of every
-        tail.
+        The triple is (first value, probabilities from it on, bound on the error of every tail).
         """
         low, pmf, lost = 0, np.ones(1), 0.0
         weights = self.row_weight[units]
@@ -592,7 +601,10 @@ class ClusteredProblem(MicroCells):
 
 
 def problem_of_tally(tally: AnyTally) -> MicroCells:
-    """Return the problem of a tally, plain or clustered."""
+    """Return the problem of a tally, plain or clustered.
+
+    StatisticError for an empty tally, and for fewer than 100 clusters.
+    """
     if isinstance(tally, ClusteredTally):
         return ClusteredProblem.of(tally)
     return TallyProblem.of(tally)

@@ -174,8 +174,11 @@ def scan(
 class _Run:
     """State of a scan: its files, the hashes of files already counted, and the tally so far.
 
-    ``parts`` are the files, ``state`` is where the state is saved, ``verify`` says whether files
-    that look unchanged are hashed all the same, and ``write_time`` is when it was saved last.
+    ``parts`` are the files, ``reading`` turns them into tallies, ``question`` is the text of the
+    options that a resumed scan must share, ``state`` is where the state is saved (None for
+    nowhere), ``verify`` says whether files that look unchanged are hashed all the same. ``counted``
+    holds the records of the counted files by hash, and their tally; ``marks`` the hashes of files
+    that had to be known before they are read; ``write_time`` is when the state was saved last.
     """
 
     parts: list[Path]
@@ -251,7 +254,13 @@ class _Run:
         self.write_time = time.monotonic()
 
     def load_state(self) -> None:
-        """Load the counts of an earlier run with the same question and parts."""
+        """Load the counts of an earlier run with the same question and parts.
+
+        None if there is no file.
+
+        StatisticError if a part has changed since, if the state has counted other parts, or if it
+        was written for other options. InvalidPredictionsError for a file that is no such state.
+        """
         assert self.state is not None
         if not self.state.exists():
             return
@@ -305,8 +314,9 @@ class _Run:
 
 
 def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], MaybeTally]:
-    """Return (records of parts, question, tally) from a state file.
+    """Return (records of parts by hash, question, tally) from a state file.
 
+    The question is the text of each option by name; the tally is None if nothing was counted.
     InvalidPredictionsError for a file that is no such state.
     """
     foreign = (
@@ -521,7 +531,7 @@ def tally_sql(
 
 
 def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
-    """Return the query of a tally of clusters; invalid rows are counted in cell −1.
+    """Return the SQL query of a tally of clusters; invalid rows are counted in cell −1.
 
     ``origin`` is the table, ``p``, ``y`` and ``cluster`` are SQL expressions, ``cells`` the number
     of cells of equal width.

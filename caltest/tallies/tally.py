@@ -243,7 +243,10 @@ class Tally(AnyTally, Counted):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tally) -> Tally:
-        """Return the tally of both sets of rows; lenses, grids and classes must be equal."""
+        """Return the tally of both sets of rows.
+
+        StatisticError if lenses, grids or classes differ.
+        """
         if not isinstance(other, Tally):
             return NotImplemented
         self.refuse_other(other, "do not add up")
@@ -271,7 +274,9 @@ class Tally(AnyTally, Counted):
     def through(self, lens: LensLike | None) -> Tally:
         """Return the tally seen through its own lens, or the top class of two.
 
-        StatisticError otherwise.
+        None is its own lens.
+
+        StatisticError for any other lens.
         """
         if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
@@ -324,10 +329,11 @@ class Tally(AnyTally, Counted):
 def questions_of_tally(
     tally: Tally, said: Mapping[str, str], answers: bool | None = None
 ) -> tuple[Question, ...] | None:
-    """Return the questions that sums of the event of two classes raise; None for other tallies.
+    """Return the guards' questions that sums of the event of two classes raise.
 
-    ``said`` maps options to the user's expressions; ``answers`` tells whether labels say if an
-    answer was right, None if they may. O(C) for C cells.
+    A question is evidence that the data were read wrongly, with other readings. None is returned
+    for other tallies. ``said`` maps options to the user's expressions; ``answers`` tells whether
+    labels say if an answer was right, None if they may. O(C) for C cells.
     """
     if tally.n_classes > 2 or tally.weights is not None:
         return None
@@ -625,7 +631,10 @@ class Tallies(AnyTally):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tallies) -> Tallies:
-        """Return the tallies of both sets of rows; lenses, grids and classes must be equal."""
+        """Return the tallies of both sets of rows.
+
+        StatisticError if lenses, grids or classes differ.
+        """
         if not isinstance(other, Tallies):
             return NotImplemented
         self.refuse_other(other, "do not add up")
@@ -712,7 +721,11 @@ ROWS_FIRST_READ = 2**15
 class TallyReading:
     """Reader of tables and files into tallies, batch by batch.
 
-    It holds the requested columns and lenses, and the choices made from the first rows.
+    ``wanted`` are the options of :func:`scan` that name columns; ``lens`` and ``grid`` are as
+    there. The first rows decide the rest: ``chosen``, the columns and how they are read (None
+    before), ``looks``, the lenses that are tallied, and ``notes`` on both. Ranks above ``bound``
+    cannot enter the sample of rows. ``head`` is the number of first rows, and ``parts`` has, by
+    column, the words such as "train" that name a part of a data set.
     """
 
     wanted: Wanted = field(default_factory=Wanted)
@@ -807,7 +820,10 @@ class TallyReading:
         self.looks = tuple(looks)
 
     def steps(self, part: Path) -> Iterator[tuple[MaybeTally, int]]:
-        """Yield (tally, number of rows) for every batch of a file."""
+        """Yield (tally, number of rows) for every batch of a file.
+
+        The tally is None for a batch in which no row has weight.
+        """
         with opened_part(part, self.wanted) as table:
             refuse_repeated_samples(table, self.wanted)
             self._words_of(table)
@@ -825,7 +841,10 @@ class TallyReading:
             self.parts[name] |= words_in(table, self.chosen, self.wanted, name)
 
     def batches(self, table: Table) -> Iterator[tuple[MaybeTally, int]]:
-        """Yield (tally, number of rows) for every batch of a table."""
+        """Yield (tally, number of rows) for every batch of a table.
+
+        The tally is None for a batch in which no row has weight.
+        """
         assert self.chosen is not None
         refuse_lacking(self.chosen, table)
         key, before = self.part_key(table), 0
@@ -860,8 +879,8 @@ class TallyReading:
     ) -> MaybeTally:
         """Tally one batch of a table; None if no row has weight.
 
-        ``before`` is the number of rows of the file before the batch, ``part`` the hash of the
-        file.
+        ``cells`` evaluates the chosen expressions on the rows of the batch. ``before`` is the
+        number of rows of the file before the batch, ``part`` the hash of the file.
         """
         if cells.of("weights") and not np.any(cells.numbers("weights:0")):
             return None
@@ -890,7 +909,10 @@ class TallyReading:
 
 
 def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
-    """Return the sum of two tallies of the same kind; one of them may be None."""
+    """Return the sum of two tallies of the same kind, where None stands for no rows.
+
+    The sum of two None is None.
+    """
     if a is None or b is None:
         return a or b
     both: Any = a, b  # of one reading: tallies of several lenses, or of one
@@ -914,7 +936,7 @@ def naming_errors(part: Path | str, account: Callable[[], str] = str) -> Iterato
 def refuse_lacking(chosen: Chosen, table: Table) -> None:
     """Raise InvalidPredictionsError for a file that lacks a column which the first file has.
 
-    ``chosen`` are the columns chosen in the first file, ``table`` is the file.
+    ``chosen`` are the columns chosen in the first file, ``table`` is the open file.
     """
     lacking = sorted(chosen.used - {*table.schema})
     if lacking:
@@ -936,7 +958,8 @@ def refuse_in_memory(frame: object) -> None:
 def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     """Tally a Dask frame partition by partition.
 
-    Its first rows decide, for all partitions, how columns are read.
+    ``reading`` has the options; the first rows decide, for all partitions, how columns are read.
+    Lenses as in :func:`scan`: one gives a Tally, several give Tallies.
     """
     dask = imported("dask", "dask", "Dask data frames")
     refuse_in_memory(frame)
