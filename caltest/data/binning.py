@@ -32,7 +32,7 @@ EDGE_TOLERANCE = 1e-12
 def coordinate(probs: FloatArray) -> FloatArray | None:
     """Return the predictions (n,) of a one- or two-class array; None for more classes.
 
-    For two columns it is the first one.
+    ``probs`` is (n,) or (n, K). For two columns it is the first one.
     """
     if probs.ndim == 1:
         return probs
@@ -68,6 +68,8 @@ class UniformBins(Written):
     For K > 2 ``axes="all"`` cuts all K axes (CalibrationErrors.jl; the result does not depend on
     the order of the classes), ``"first"`` the first K − 1 (the code of Vaicenavicius et al.). O(n K
     log m) time; n K bytes of memory for m ≤ 256.
+
+    Called on probabilities (n, K) or (n,) it returns the number of the cell of each row, (n,).
 
     Examples
     --------
@@ -117,6 +119,8 @@ class EdgeBins(Written):
     last bit. O(n log m). StatisticError when the edges do not increase within [0, 1], or for more
     than two classes.
 
+    Called on probabilities it returns the number of the bin of each row, (n,), from 0.
+
     Examples
     --------
     >>> EdgeBins([0.05, 0.2])(np.array([0.01, 0.05, 0.1, 0.7]))
@@ -152,6 +156,8 @@ class QuantileBins(Written):
     ``closed="right"`` an edge is the last value of its bin, with ``"left"`` the first of the next.
     StatisticError for more than two classes: equal mass has no meaning along several axes, use
     :class:`VarianceTree` or a two-class lens. O(n log n).
+
+    Called on probabilities it returns the number of the bin of each row, (n,), from 0.
 
     Examples
     --------
@@ -189,6 +195,8 @@ class VarianceTree(Written):
     ``stop="child"`` splits a cell only when both parts keep at least ``min_size`` rows (the default
     for the median), ``"node"`` every cell of at least so many, so that parts may be smaller (the
     default for the mean). O(n K log(n / min_size)) time; one copy of the probabilities.
+
+    Called on probabilities (n, K) it returns the number of the cell of each row, (n,).
 
     Examples
     --------
@@ -241,10 +249,11 @@ FIXED = (UniformBins, EdgeBins)
 
 
 def as_binning(bins: object, *, number: bool = True) -> Binning:
-    """Return ``bins`` as a binning; an integer m means ``UniformBins(m)``.
+    """Return ``bins`` as a binning, a function from probabilities to bin numbers (n,).
 
-    With ``number`` False an integer is refused, because it does not say which kind of bins is
-    meant.
+    An integer m means ``UniformBins(m)``; functions are returned unchanged. StatisticError for
+    anything else, and for an integer if ``number`` is False, because it does not say which kind of
+    bins is meant.
     """
     if is_whole(bins):
         if not number:
@@ -266,7 +275,9 @@ class CutBins(Written):
     """Bins of about equal mass, cut as other programs cut them; presets use them.
 
     Cuts are interpolated quantiles, midpoints between the last value of a bin and the first of the
-    next, or the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ bins.
+    next, or the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ bins. Called on
+    probabilities it returns the number of the bin of each row, (n,). StatisticError for more than
+    two classes.
     """
 
     n_bins: int | None

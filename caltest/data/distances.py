@@ -20,28 +20,40 @@ Distance = Callable[[FloatArray, FloatArray], float]
 def total_variation(r: FloatArray, g: FloatArray) -> FloatArray:
     """Return ½ ``Σ |r − g|`` along the last axis, in [0, 1].
 
-    ``r`` and ``g`` are distributions, shape (…, K).
+    ``r`` and ``g`` are distributions, shape (…, K); the result has shape (…).
     """
     return 0.5 * np.abs(r - g).sum(axis=-1)
 
 
 def manhattan(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Return ``Σ |r − g|`` along the last axis, in [0, 2]: twice the total variation distance."""
+    """Return ``Σ |r − g|`` along the last axis, in [0, 2]: twice the total variation distance.
+
+    ``r`` and ``g`` are distributions, shape (…, K); the result has shape (…).
+    """
     return np.abs(r - g).sum(axis=-1)
 
 
 def euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Return ``√Σ (r − g)²`` along the last axis, in [0, √2]."""
+    """Return ``√Σ (r − g)²`` along the last axis, in [0, √2].
+
+    ``r`` and ``g`` are distributions, shape (…, K); the result has shape (…).
+    """
     return np.sqrt(squared_euclidean(r, g))
 
 
 def squared_euclidean(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Return ``Σ (r − g)²`` along the last axis, in [0, 2]."""
+    """Return ``Σ (r − g)²`` along the last axis, in [0, 2].
+
+    ``r`` and ``g`` are distributions, shape (…, K); the result has shape (…).
+    """
     return np.square(r - g).sum(axis=-1)
 
 
 def chebyshev(r: FloatArray, g: FloatArray) -> FloatArray:
-    """Return ``max |r − g|`` along the last axis, in [0, 1]."""
+    """Return ``max |r − g|`` along the last axis, in [0, 1].
+
+    ``r`` and ``g`` are distributions, shape (…, K); the result has shape (…).
+    """
     return np.abs(r - g).max(axis=-1)
 
 
@@ -56,10 +68,10 @@ DISTANCES_BY_NAME: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 
 def rowwise(distance: str | Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return the function that measures all rows of two ``(L, K)`` arrays at once.
+    """Return the function that measures all rows of two ``(L, K)`` arrays at once, shape (L,).
 
-    ``distance`` is a name, or a function of two probability vectors, such as the functions of
-    :mod:`scipy.spatial.distance`; StatisticError for anything else.
+    ``distance`` is a name such as "tv" or "l2", or a function of two probability vectors, such as
+    the functions of :mod:`scipy.spatial.distance`; StatisticError for anything else.
     """
     if isinstance(distance, str):
         if distance not in DISTANCES_BY_NAME:

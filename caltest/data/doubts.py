@@ -179,8 +179,8 @@ def doubts_of_followup(
 ) -> tuple[Question, ...]:  # fmt: skip
     """Return the questions that follow-up data raise about how they were read.
 
-    ``probs`` (n,) are risks by the horizon, ``clusters`` (n,) the clusters of the rows, and
-    ``said`` maps options to the user's expressions.
+    ``probs`` (n,) are risks by the horizon, ``followup`` the times and events, ``clusters`` (n,)
+    the clusters of the rows, None without, and ``said`` maps options to the user's expressions.
     """
     return _of_followup(probs, followup, clusters, dict(said or {}), arrays=False)
 
@@ -211,9 +211,10 @@ def same_outcomes(first: IntArray, second: IntArray) -> bool:
 
 
 def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None:
-    """Ask whether two models that are said to predict other observations predict the same ones.
+    """Raise DoubtfulInputError if two models said to predict other observations share all outcomes.
 
-    ``first`` and ``second`` are the labels of their rows; ``as_is`` says that they are meant so.
+    ``first`` and ``second`` are the labels (n,) of their rows, which are the same in the same order
+    if they share them; ``as_is`` says that they are meant so, and nothing is raised.
     """
     if not as_is and same_outcomes(first, second):
         raise DoubtfulInputError(
@@ -229,10 +230,10 @@ def answered(
 ) -> tuple[str, ...]:
     """Return notes on the questions ``asked`` that are doubts, or that ``as_is`` has overruled.
 
-    Notes are doubts, but for those whose question could not explain a miscalibration. Without
-    ``as_is`` the first question raises DoubtfulInputError, with the alternative readings. With
-    ``arrays`` its message suggests Python arguments. Otherwise the caller names the option to go
-    on.
+    A note is a Doubt, a kind of text, unless its question could not explain a miscalibration.
+    Without ``as_is`` the first question that must be answered raises DoubtfulInputError, with the
+    alternative readings. With ``arrays`` its message suggests Python arguments. Otherwise the
+    caller names the option to go on.
     """
     notes = []
     for question in asked:
@@ -271,6 +272,8 @@ def against_outcomes(rows: Rows) -> Question | None:
     It asks if 1 − p is 1000 times as likely as p (log L(1 − p) − log L(p) ≥ log 1000), and the area
     under the ROC curve is at least three standard errors below 0.5. Both are divided by the largest
     design effect over clusters or, without these, over unused columns of text and whole numbers.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     p, y, w = rows.risks, rows.labels, rows.weights
     if p is None or rows.n < 5 or (rows.followed and w is None) or (w is not None and not w.any()):
@@ -294,6 +297,7 @@ def _against(rows: Rows, area: float, z: float) -> Question:
     """Return the question of events that are rarer where predictions are higher.
 
     ``area`` is the area under the ROC curve and ``z`` its distance from 0.5 in standard errors.
+    ``rows`` are the predictions and outcomes.
     """
     probs, outcome = rows.words("probs"), rows.outcome
     rarer = f"events are rarer where {probs} are" if rows.arrays else (
@@ -313,7 +317,8 @@ def _against(rows: Rows, area: float, z: float) -> Question:
 def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
     """Return, in a tuple, the reading of p as the confidence in a predicted class.
 
-    ``probs`` is the user's expression for p. The tuple is empty where some p are below 0.5.
+    ``rows`` are the predictions and outcomes, ``probs`` the user's expression for p. The tuple is
+    empty where some p are below 0.5.
     """
     p = rows.risks
     if p is None or rows.followed or rows.answers or p.min() < 0.5 - ROUNDED_OFF:
@@ -329,7 +334,8 @@ def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
 def _other_event(rows: Rows, probs: str) -> Reading:
     """Return the reading in which the probabilities belong to the other class.
 
-    ``probs`` is the user's expression for them.
+    Its option is ``{"probs": "1 - p"}``. ``rows`` are the predictions and outcomes, ``probs`` is
+    the user's expression for them.
     """
     when = "the probability that the event does not occur"
     when = f"{probs} hold {when}" if rows.arrays else f"{probs} is {when}"
@@ -344,7 +350,12 @@ def _other_event(rows: Rows, probs: str) -> Reading:
 
 
 def _other_outcome(rows: Rows) -> dict[str, object]:
-    """Return the options under which the other outcome is the event; {} where classes are named."""
+    """Return the options under which the other outcome is the event.
+
+    They are a dict such as ``{"label": "NOT y"}``, keyword arguments of :func:`read_predictions` or
+    :meth:`Predictions.of`; where ``rows`` were read with a ``pos_label`` it is this one unchanged.
+    {} where classes are named.
+    """
     if "pos_label" in rows.said:
         return {"pos_label": rows.said["pos_label"]}
     return {} if "classes" in rows.said else {"label": negated(rows.outcome, rows.arrays)}
@@ -356,6 +367,8 @@ def predicted_class(rows: Rows) -> Question | None:
     For two classes all events then have higher predictions than all others; for more the label is
     the most probable class. It asks if such labels have probability L ≤ 1 / (1000 (n + 1)) under
     the predictions, where n + 1 is the number of thresholds. Labels that are certain do not count.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     p, y = rows.probs, rows.labels
     if rows.followed or rows.n < 5:
@@ -377,7 +390,8 @@ def predicted_class(rows: Rows) -> Question | None:
 def _follows_from_predictions(rows: Rows) -> Question:
     """Return the question that the label seems to be the predicted class, not the outcome.
 
-    It is asked where the label follows from the predictions in every row.
+    It is asked where the label follows from the predictions in every row. ``rows`` are the
+    predictions and outcomes.
     """
     seem = "labels seem" if rows.arrays else f"{rows.outcome} seems"
     text = (
@@ -397,6 +411,8 @@ def permuted_classes(rows: Rows) -> Question | None:
     The order of the largest likelihood is 1000 K! times as likely as the given one, as there are K!
     orders; the shares of the classes are 1000 times as likely as the given order, and the other
     order 1000 times as likely as these. Logarithms are divided by the largest design effect.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     p, y, w = rows.probs, rows.labels, rows.weights
     if p.ndim == 1 or not 3 <= p.shape[1] <= MOST_ORDERED or rows.n < FEWEST_ORDERED:
@@ -474,7 +490,11 @@ def orders_of_classes(
 
 
 def _of_permuted(rows: Rows, kind: IntArray) -> Question:
-    """Return the question of columns whose i-th is the probability of class ``kind[i]``."""
+    """Return the question of columns whose i-th is the probability of class ``kind[i]``.
+
+    ``rows`` are the predictions and outcomes, ``kind`` (K,) a permutation of 0 … K − 1. Its reading
+    has the columns or the classes in the right order.
+    """
     moved = np.flatnonzero(kind != np.arange(len(kind)))
     top = rows.probs.argmax(axis=1)
     right, then = (100 * np.mean(found == rows.labels) for found in (top, kind[top]))
@@ -504,9 +524,10 @@ def _of_permuted(rows: Rows, kind: IntArray) -> Question:
 
 
 def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Question | None:
-    """Ask whether columns are cumulative probabilities: they rise along every row and end at 1.
+    """Return a question if columns are cumulative probabilities: they rise along every row to 1.
 
-    ``columns`` are their names as SQL; None for arrays.
+    ``probs`` is (n, K); ``columns`` are the names of its columns as SQL, None for arrays. The
+    reading has their differences. None if they are not cumulative.
     """
     if probs.ndim < 2 or probs.shape[1] < 2 or len(probs) < 2:
         return None
@@ -531,7 +552,8 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
 
     The sign is that the times of rows *without* the event follow the predictions. It asks if Cox's
     score test has z ≥ 5 with code 0 as the event, at least 5 more than with code 1, and if one
-    prediction for all rows is 20 √n times as likely as p under weights for censoring.
+    prediction for all rows is 20 √n times as likely as p under weights for censoring. ``rows`` are
+    the predictions, ``followup`` the times and events. None if it does not ask.
     """
     p, w = rows.probs, rows.weights
     assert w is not None
@@ -569,8 +591,9 @@ def confidences(rows: Rows) -> Question | None:
     1000 times as likely under p as the label itself, divided by two mappings of values and the
     number of columns. If the column agrees with the label more often than p says, by two standard
     errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
-    as likely as p.
-    Without such a column :func:`lone_confidences` decides.
+    as likely as p. Without such a column :func:`lone_confidences` decides. ``rows`` are the
+    predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -601,6 +624,8 @@ def lone_confidences(rows: Rows) -> Question | None:
 
     It is asked if all p are at least one half, one number for all rows is 1000 √n times as likely,
     and labels do not say whether answers were right. It is not asked of the first of more rows.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     p = rows.probs
     alone = rows.n >= FEWEST_ALONE and rows.answers is False and not rows.first
@@ -612,7 +637,10 @@ def lone_confidences(rows: Rows) -> Question | None:
 
 
 def likely_confidences(rows: Rows) -> Question:
-    """Return the question whether p is the confidence in a class that is in no column."""
+    """Return the question whether p is the confidence in a class that is in no column.
+
+    ``rows`` are the predictions and outcomes.
+    """
     text = (
         f"all values of {rows.words('probs')} are at least 0.5, and one number for all rows is "
         "1000 times as likely: they look like the confidence that a predicted class is right"
@@ -623,7 +651,8 @@ def likely_confidences(rows: Rows) -> Question:
 def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
     """Return the question whether predictions are the confidence that a column is right.
 
-    ``column`` holds labels; ``zero`` and ``one`` are its words for the outcomes 0 and 1.
+    ``rows`` are the predictions and outcomes. ``column`` holds labels; ``zero`` and ``one`` are its
+    words for the outcomes 0 and 1.
     """
     label = rows.outcome
     plain = PLAIN_NAME.fullmatch(label) is not None
@@ -644,8 +673,8 @@ def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question
 def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
     """Return (low, high): codes of two groups that a threshold of p separates; None if none does.
 
-    ``groups`` (n,) are codes of two values. In one group p is below 0.5 in some row, which a
-    confidence in the more likely of two classes never is.
+    ``groups`` (n,) are codes of two values, and p (n,) are higher in the group ``high``. In one
+    group p is below 0.5 in some row, which a confidence in the more likely of two classes never is.
     """
     found = np.unique(groups)
     if len(found) != 2 or p.min() >= 0.5 - ROUNDED_OFF:
@@ -660,10 +689,10 @@ def decides(p: FloatArray, groups: IntArray) -> tuple[int, int] | None:
 def decided_class(
     p: FloatArray, answers: Column, truth: Column, said: Mapping[str, str]
 ) -> Question | None:
-    """Ask where the predicted class is a threshold of p, so that p is no confidence in that class.
+    """Return a question if the predicted class is a threshold of p, which then is no confidence.
 
-    ``answers`` is the column of predicted classes, ``truth`` the label, ``said`` the user's
-    expressions.
+    ``p`` (n,) are the predictions, ``answers`` is the column of predicted classes, ``truth`` the
+    label, ``said`` the user's expressions by option. None if it is not.
     """
     assert answers.coded is not None
     assert truth.coded is not None
@@ -688,8 +717,9 @@ def predicted_class_readings(
 ) -> tuple[Reading, ...]:
     """Return the readings in which ``probs`` is the confidence in a predicted class.
 
-    There is one for each unused column that shares at least two words with the label; ``truth`` are
-    the words of the label.
+    ``probs`` is the user's expression for it, and each reading sets ``predicted_label``. There is
+    one for each unused column that shares at least two words with the label; ``truth`` are the
+    words of the label.
     """
     wanted = [word.lower() for word in truth]
     found = []
@@ -703,10 +733,10 @@ def predicted_class_readings(
 
 
 def bare_words(values: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Map words to their distinctive part, in lower case, without what all of them share.
+    """Return words by their distinctive part, in lower case, without what all of them share.
 
-    ``LABEL_0`` and ``LABEL_1`` become ``0`` and ``1``. Words that occur among the ``others``,
-    whatever their case, are kept whole.
+    The dictionary maps each of ``values`` to its part: ``LABEL_0`` and ``LABEL_1`` become ``0`` and
+    ``1``. Words that occur among the ``others``, whatever their case, are kept whole.
     """
     low = [value.lower() for value in values]
     if set(low) <= {other.lower() for other in others}:
@@ -736,12 +766,14 @@ EXPLAINED = 0.05
 
 
 def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
-    """Leave out rows of two classes whose probability is exactly 0 or 1, with a note.
+    """Return predictions without rows of two classes whose probability is exactly 0 or 1.
 
-    ``"auto"`` does so only if outcomes of probability 0 occurred and rounding explains them. That
-    is, all values are multiples of a step s, and an event of probability s/2 would occur as often:
-    P(X ≥ k) > 0.05 for k contradictions in n rows of 0 or 1, X binomial (n, s/2). In clusters with
-    a contradiction one counts, and their rows share the probability. O(n).
+    A note says how many were left out. With ``rounded=False`` none are. ``"auto"`` does so only if
+    outcomes of probability 0 occurred and rounding explains them, and warns (DoubtfulInputWarning).
+    That is, all values are multiples of a step s, and an event of probability s/2 would occur as
+    often: P(X ≥ k) > 0.05 for k contradictions in n rows of 0 or 1, X binomial (n, s/2). In
+    clusters with a contradiction one counts, and their rows share the probability.
+    InvalidPredictionsError for ``True`` with more than two classes or if no row would stay. O(n).
     """
     auto = rounded == "auto"
     if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):
@@ -779,7 +811,10 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
 
 
 def step_of(p: np.ndarray) -> float:
-    """Return the largest step of which all probabilities are multiples; 0 if there is none."""
+    """Return the largest usual step, such as 0.01, of which all probabilities (n,) are multiples.
+
+    It is 0 if there is none, or there are few probabilities.
+    """
     if p.size < ROWS_OF_STEPS:
         return 0.0
     values = np.unique(p)

@@ -70,8 +70,8 @@ def says_censored(word: object) -> bool:
 class End:
     """Value of a column that may say how follow-up ended.
 
-    ``word`` is the value as text, ``rows`` (n,) marks the rows that hold it, and ``sql`` is a
-    condition that is true of them only.
+    ``column`` is the column, ``word`` the value as text, ``rows`` (n,) marks the rows that hold it,
+    and ``sql`` is a condition that is true of them only.
     """
 
     column: Column
@@ -97,6 +97,8 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
     both with a chance below 1e-5 by number of values. Values that only rows with the event have,
     and nearly all of these, are kinds of the event: asks if the weighted number of events is 3
     standard errors from the predicted one, and doubts otherwise.
+
+    The question is returned, or None if there is nothing to ask.
 
     Parameters
     ----------
@@ -158,7 +160,11 @@ def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_a
 
 
 def _of_others(rows: Rows, found: Sequence[End]) -> Question:
-    """Return the question whether the values ``found`` are competing events."""
+    """Return the question whether the values ``found`` are competing events.
+
+    ``rows`` are the predictions and outcomes; each reading sets ``competing`` to a value's
+    condition.
+    """
     readings = [
         Reading({"competing": end.sql}, f"{end.name} is a competing event") for end in found
     ]
@@ -177,10 +183,10 @@ def _of_others(rows: Rows, found: Sequence[End]) -> Question:
 
 
 def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Question | None:
-    """Ask, or doubt, whether the values of one column are kinds of the event, such as causes.
+    """Return a question or doubt if values of one column are kinds of the event, such as causes.
 
-    ``event`` (n,) marks the rows with the event, and ``ends`` are values of columns. None if no
-    column divides the events.
+    ``rows`` are the predictions and outcomes, ``event`` (n,) marks the rows with the event, and
+    ``ends`` are values of columns. None if no column divides the events.
     """
     share = float(event.mean())
     kinds: dict[str, list[End]] = {}
@@ -219,7 +225,8 @@ def likely_ends(
     its times differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are
     the other values of the column if it has more than two, or a blank and more than one; and values
     of other columns that never occur with it, in rows followed for a shorter time. Words such as
-    "censored" are neither.
+    "censored" are neither. ``columns`` are those that may hold the ends, and ``time`` (n,) is how
+    long rows were followed.
     """
     known = np.isfinite(time) & np.isfinite(p)
     if np.count_nonzero(known) < 4 * FEWEST_ENDS or np.ptp(p[known]) == 0.0:
@@ -294,7 +301,9 @@ def follow_up(rows: Rows) -> Question | None:
 
     The column is named like a time, or events have lower values of it (:func:`like_time`). If the
     label was found by its name, a time known by its name only is a doubt, not a question. Censoring
-    hides events, so it explains fewer events than predicted, never more.
+    hides events, so it explains fewer events than predicted, never more. ``rows`` are the
+    predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     if rows.followed or rows.risks is None:
         return None
@@ -348,7 +357,10 @@ def called_time(name: str) -> bool:
 
 
 def without_accents(name: str) -> str:
-    """Return a name in lower case with ``_`` for signs and before capitals, without accents."""
+    """Return a name in lower case with ``_`` for signs and before capitals, without accents.
+
+    "SurvivalTime (days)" becomes "survival_time_days".
+    """
     letters = unicodedata.normalize("NFKD", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
     return key_of("".join(sign for sign in letters if not unicodedata.combining(sign)))
 
@@ -404,7 +416,8 @@ def like_time(rows: Rows, column: Column) -> bool:
     by the root of the largest design effect over equal values and other columns. A feature that a
     calibrated model uses is unrelated to the outcome given p. One that the model leaves out is
     higher in events of higher p, which a time is not. Columns that separate events from all other
-    rows are left out, because then every row was followed to its end.
+    rows are left out, because then every row was followed to its end. ``rows`` are the predictions
+    and outcomes.
     """
     p, y, x = rows.risks, rows.labels, column.values
     if p is None or column.words is not None or x.dtype.kind not in "iuf" or not column.complete:
@@ -444,7 +457,9 @@ def parts_by_rank(values: AnyArray, k: int) -> IntArray:
 def order_within_strata(place: IntArray, event: BoolArray, x: AnyArray) -> tuple[float, float]:
     """Return (area, z): the area under the ROC curve of x within strata, and its test of 0.5.
 
-    ``place`` (n,) is the stratum and ``event`` (n,) the outcome of each row.
+    ``place`` (n,) is the stratum and ``event`` (n,) the outcome of each row, ``x`` (n,) the number
+    that may order them. Both are larger where events have larger x; (0.5, 0) if no stratum has both
+    outcomes. z is normal if x and events are unrelated (Wilcoxon's test).
     """
     excess = variance = pairs = 0.0
     for k in range(int(place.max()) + 1):

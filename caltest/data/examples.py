@@ -54,7 +54,10 @@ class GaussianMixture:
     beta1: float = -2.0
 
     def sample(self, n: int, rng: RNG = None) -> Predictions:
-        """Draw n predictions with their labels from the model; ``rng`` is a seed or a generator."""
+        """Draw n predictions of two classes with their labels from the model.
+
+        ``rng`` is a seed or a generator of NumPy; None draws differently each time.
+        """
         whole("n", n)
         generator = np.random.default_rng(rng)
         signs = 2 * generator.integers(0, 2, n) - 1
@@ -120,7 +123,10 @@ class SixPoints:
         return np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10.0
 
     def sample(self, n: int, rng: RNG = None) -> Predictions:
-        """Draw n predictions with their labels; ``rng`` is a seed or a generator."""
+        """Draw n predictions of three classes with their labels, independently.
+
+        ``rng`` is a seed or a generator of NumPy; None draws differently each time.
+        """
         whole("n", n)
         generator = np.random.default_rng(rng)
         points = generator.integers(0, 6, n)
@@ -131,6 +137,8 @@ class SixPoints:
     def expected_miscalibration(self, distance: str | Distance = "tv") -> float:
         """Return the true calibration error η = E d(r(g(X)), g(X)) (Eq. 5 of the paper), exactly.
 
-        ``distance`` is a name or a function.
+        ``distance`` is a name or a function. The distance, "tv" or another name of
+        :mod:`caltest.data.distances`, is between the truth r and the prediction g. StatisticError
+        for an unknown name.
         """
         return round(float(rowwise(distance)(self.truth, self.probs).mean()), 15)

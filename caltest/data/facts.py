@@ -67,7 +67,11 @@ MOST_SPREAD = 1e100
 
 
 def as_weights(values: object, n: int) -> FloatArray | None:
-    """Return finite weights ≥ 0, shape (n,), or None where all are 1."""
+    """Return finite weights ≥ 0, shape (n,), or None where all are 1.
+
+    InvalidPredictionsError for negative weights, and if all are 0 or their ratios exceed what 64
+    bits can add.
+    """
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     for row in np.flatnonzero(weights < 0.0)[:1]:
         raise InvalidPredictionsError(
@@ -102,7 +106,11 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 
 
 def as_times(values: object, n: int) -> FloatArray:
-    """Return times as numbers (n,); dates, also as text or 20241231, become seconds since 1970."""
+    """Return times as numbers (n,), float64; dates, also as text or 20241231, become seconds.
+
+    Seconds are since 1970 in UTC. InvalidPredictionsError for another shape, for missing values,
+    and for text that is no time.
+    """
     times = _per_row(values, n, "time")
     try:
         times = times.astype(np.float64) if times.dtype.kind in "USOiu" else times
@@ -129,7 +137,7 @@ def as_dates(seconds: ArrayLike) -> AnyArray:
 
 
 def are_dates(times: object) -> bool:
-    """Return whether times are dates rather than numbers."""
+    """Return whether times are dates, also as text or integers such as 20241231, and no numbers."""
     times = as_ndarray(times, "time").ravel()
     try:
         return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
@@ -142,8 +150,8 @@ def are_dates(times: object) -> bool:
 def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> AnyArray:
     """Return the names or numbers of groups of the rows, (n,), as text or integers.
 
-    A missing value is refused, or replaced by ``absent`` if that is given. ``name`` is the argument
-    in messages.
+    A missing value raises InvalidPredictionsError, or is replaced by ``absent`` if that is given.
+    ``name`` is the argument in messages.
     """
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
@@ -197,7 +205,8 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
 def as_groups(values: object, n: int) -> AnyArray:
     """Return the subgroup of every row, (n,), or (n, J) for a table of J columns.
 
-    "" stands for a row in no subgroup.
+    ``values`` is an array (n,), or a data frame or mapping of columns. "" stands for a row in no
+    subgroup. InvalidPredictionsError for columns with about as many values as rows.
     """
     columns = names_of(values)
     if columns is None:
@@ -243,7 +252,10 @@ def without_group(groups: AnyArray) -> int:
 
 
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
-    """Return the cluster number of every row, (n,), or None where each row is its own cluster."""
+    """Return the cluster number of every row, (n,), or None where each row is its own cluster.
+
+    Numbers are 0, 1, …. InvalidPredictionsError for missing values; ``name`` is the argument in it.
+    """
     clusters = codes(as_names(values, n, name))
     return clusters if clusters.max() + 1 < n else None
 
@@ -251,8 +263,9 @@ def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | No
 class KeptColumns(NamedTuple):
     """Clusters in the form that predictions keep.
 
-    ``first`` and ``second`` (n,) are cluster numbers of one column or two crossed ones, ``names``
-    their names, and ``notes`` say which columns were left out.
+    ``first`` and ``second`` (n,) are cluster numbers of one column or two crossed ones, None for
+    those that were left out; ``names`` are their names, and ``notes`` say which columns were left
+    out.
     """
 
     first: IntArray | None
@@ -265,7 +278,7 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
     """Return two named columns of clusters; None if there is one column only.
 
     Columns that are uninformative, such as one cluster for all rows, are left out with a note.
-    ``n`` is the number of rows.
+    ``n`` is the number of rows. InvalidPredictionsError for more than two columns.
     """
     names = names_of(values)
     if names is None:
@@ -308,7 +321,11 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
 
 
 def as_folds(values: object, n: int) -> IntArray | None:
-    """Return the fold number of every row, (n,), or None where one model predicted all rows."""
+    """Return the fold number of every row, (n,), or None where one model predicted all rows.
+
+    Numbers are 0, 1, …. InvalidPredictionsError for missing values, and for several columns, which
+    repeated cross-validation has.
+    """
     columns = np.shape(as_ndarray(values, "folds"))[1:]
     if len(columns) == 1 and columns[0] > 1:
         raise InvalidPredictionsError(
@@ -333,7 +350,7 @@ def _per_row(values: object, n: int, name: str) -> AnyArray:
 
 
 def as_items(values: object, n: int) -> IntArray:
-    """Return the item number of every row, (n,)."""
+    """Return the item number of every row, (n,), from 0 on; InvalidPredictionsError for gaps."""
     return codes(as_names(values, n, "items"))
 
 
@@ -384,7 +401,8 @@ def seconds_of(times: AnyArray) -> FloatArray:
     """Return seconds since 1970 (n,) for times in text; without a zone they are UTC.
 
     For dates such as 31/12/2024 some cell must show whether the day comes first, and none may show
-    the contrary; in 31.12.2024 the day comes first.
+    the contrary; in 31.12.2024 the day comes first. InvalidPredictionsError for text that is no
+    time, and for dates whose order no cell shows.
     """
     texts = np.char.strip(times.astype(str))
     distinct, rows, places = np.unique(texts, return_index=True, return_inverse=True)
@@ -409,7 +427,10 @@ def seconds_of(times: AnyArray) -> FloatArray:
 
 
 def calendar_days(numbers: FloatArray) -> AnyArray | None:
-    """Return the days that integers such as 20241231 denote, or None unless all are valid days."""
+    """Return the days, datetime64[D] of shape (n,), that integers such as 20241231 denote.
+
+    None unless all are valid days from 1900 to 2100.
+    """
     if not numbers.size or not ((numbers >= 19000101) & (numbers <= 21001231)).all():
         return None
     whole = numbers.astype(np.int64)
@@ -423,8 +444,9 @@ def calendar_days(numbers: FloatArray) -> AnyArray | None:
 def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
     """Return whether dates such as 3/4/2024 begin with the month.
 
-    ``last`` maps places to matches of such dates, ``rows`` are their rows. InvalidPredictionsError
-    if both orders occur, or if no date decides.
+    ``last`` maps indices of distinct texts to matches of such dates, whose groups 1 and 3 are the
+    two numbers, and ``rows`` (of these indices) are their first rows. InvalidPredictionsError if
+    both orders occur, or if no date decides.
     """
     days = [i for i, match in last.items() if int(match[1]) > 12 >= int(match[3])]
     months = [i for i, match in last.items() if int(match[3]) > 12 >= int(match[1])]
@@ -445,7 +467,10 @@ def _is_month_first(last: dict[int, re.Match[str]], rows: AnyArray) -> bool:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return the time that a text denotes unambiguously, else None."""
+    """Return the time that a text denotes unambiguously, as a datetime, else None.
+
+    It has a zone only if the text names one.
+    """
     with suppress(ValueError):
         return datetime.fromisoformat(text)
     if part := _PART.fullmatch(text):
@@ -513,7 +538,10 @@ def _is_right(data: Predictions) -> np.ndarray:
 
 
 def _extent(data: Predictions) -> str:
-    """Return the number of clusters, subgroups or times of the rows in words."""
+    """Return the number of clusters and the effective number of rows in words; "" without either.
+
+    An example is "12 clusters, effective n 85.3".
+    """
     words = [] if data.n_clusters is None else [f"{data.n_clusters} clusters"]
     words += [] if data.weights is None else [f"effective n {data.effective_n:.1f}"]
     return ", ".join(words)

@@ -73,7 +73,10 @@ LATE_ENTRY = (
 
 
 def swapped(time: AnyArray, event: AnyArray) -> bool:
-    """Return whether times and event codes seem to have been passed in each other's place."""
+    """Return whether times and event codes seem to have been passed in each other's place.
+
+    They do if codes exceed those of events, and times (n,) have two values.
+    """
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
 
@@ -309,7 +312,7 @@ class Followup(Written):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on rows that were left out and on times that are recorded in whole units."""
+        """Notes, one sentence each, on rows left out and on times recorded in whole units."""
         last, h = float(self.time.max()), float(np.max(self.horizon))
         notes = []
         if self.left_out:
@@ -383,7 +386,8 @@ class Followup(Written):
 
         Predictions p (n,) are grouped by rank, equal ones together. Where rows have horizons of
         their own, these groups are crossed with groups of the horizon, because how early an event
-        comes may depend on both. Strata are never merged: merging would bias the weights.
+        comes may depend on both. Strata are never merged: merging would bias the weights. Strata
+        are numbered from 0.
         """
         if self.strata is not None:
             return codes(self.strata)
@@ -396,8 +400,9 @@ class Followup(Written):
     def censoring(self, p: FloatArray) -> Censoring:
         """Return the censoring distribution in every stratum, and the weights that follow from it.
 
-        ``p`` (n,) are the predictions, from which strata are made if none are given. StatisticError
-        if nobody was followed to the horizon, and rows were censored before.
+        The weights (n,) are 1/Ĝ for known outcomes and 0 for unknown ones, with Ĝ the Kaplan–Meier
+        curve of censoring. ``p`` (n,) are the predictions, from which strata are made if none are
+        given. StatisticError if nobody was followed to the horizon, and rows were censored before.
         """
         if self.recorded != "exact":
             return self.placed(p).censoring(p)
@@ -425,9 +430,10 @@ class Followup(Written):
         )  # fmt: skip
 
     def warn(self, p: FloatArray) -> None:
-        """Warn where follow-up is too short for tests of these predictions to hold their level.
+        """Warn (ShortFollowupWarning) where follow-up is too short for tests to hold their level.
 
-        ``p`` (n,) are the predicted risks.
+        ``p`` (n,) are the predicted risks. The warning says why: a small effective number of rows,
+        tails without follow-up, or small strata.
         """
         short = self.summary(p)
         wrong = "tests may reject calibrated models too often, in up to 13 % at 5 %"
@@ -458,7 +464,7 @@ def _inside(values: FloatArray, unit: float) -> BoolArray:
 def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
     """Return booleans (n,) from booleans or 0 and 1.
 
-    Codes and words are refused, and the message suggests an expression that makes booleans of them.
+    InvalidPredictionsError for codes and words suggests an expression that makes booleans of them.
     ``name`` is the argument ("event" or "competing"), ``time`` (n,) are the times.
     """
     cells = as_array(values, name)
@@ -488,7 +494,11 @@ def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
 
 
 def _horizon(horizon: object, time: FloatArray) -> float | FloatArray:
-    """Return the horizon, one number or one for each row (n,); it must be positive."""
+    """Return the horizon, one number or one for each row (n,).
+
+    ``time`` (n,) are the times. StatisticError unless it is positive, InvalidPredictionsError for
+    another shape.
+    """
     if np.ndim(horizon) == 0:  # type: ignore[arg-type]
         number("horizon", horizon, 0.0, np.inf)
         return float(horizon)  # type: ignore[arg-type]
@@ -543,23 +553,24 @@ class Censoring:
     def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
         """Return ``function(values)`` of each stratum, concatenated, shape (S,).
 
-        ``values`` (S,) belong to the slots (times of censoring) of all strata.
+        ``values`` (S,) belong to the slots (times of censoring) of all strata, and ``function``
+        maps those of one stratum to an array of their shape.
         """
         return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
 
     def _sums_after(self, sums: AnyArray) -> FloatArray:
         """Return, for every slot, the sum over later slots of its stratum, (S,).
 
-        ``sums`` (S,) are the terms.
+        ``sums`` (S,) are the terms. S is the number of slots (times of censoring) of all strata.
         """
         return self.by_stratum(lambda x: np.append(np.cumsum(x[:0:-1])[::-1], 0.0), sums)
 
     def influence(self, values: FloatArray) -> FloatArray:
         """Return the influence of every row on Σ a r, for its terms a r, shape (n,); O(n).
 
-        IF_j = a_j r_j + Σ_v h(v) [1{j censored at v} − 1{j at risk at v} c(v) / Y(v)], h(v) the sum
-        of the terms later than v over Y(v). Σ IF² is the variance of the sum, fitted weights
-        included.
+        ``values`` (n,) are the terms, weights a times residuals r. IF_j = a_j r_j + Σ_v h(v) [1{j
+        censored at v} − 1{j at risk at v} c(v) / Y(v)], h(v) the sum of the terms later than v over
+        Y(v). Σ IF² is the variance of the sum, fitted weights included.
         """
         h = self._sums_after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
         spent = h * self.share

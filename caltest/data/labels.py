@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def marks(column: AnyArray) -> AnyArray:
-    """Return labels or ids (n,); floats that are all whole numbers become integers.
+    """Return labels or ids (n,); floats that are all whole numbers become int64.
 
-    The label "1.0" of one file then equals "1" of another.
+    The label "1.0" of one file then equals "1" of another. Other columns are returned unchanged.
     """
     whole = column.dtype.kind == "f" and bool((column % 1 == 0).all())
     return column.astype(np.int64) if whole else column
@@ -65,7 +65,8 @@ def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, 
 def column_classes(table: object, labels: AnyArray) -> list[object] | None:
     """Return the classes that the columns of a table are named after; None if they are not.
 
-    The labels have to be such names, with or without a common prefix of the columns.
+    ``labels`` (n,) have to be such names, with or without a common prefix of the columns. Names
+    that are numbers are returned as integers.
     """
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
@@ -126,6 +127,7 @@ def as_labels(array: AnyArray, n_classes: int, classes: Sequence[object] | None)
 
     ``array`` holds the labels, (n,) or (n, K), and ``n_classes`` is K. ``classes`` lists the labels
     in the order of the columns of probabilities; without it labels are 0 … K−1.
+    InvalidPredictionsError names the first row and value that is no label.
     """
     if array.ndim == 2:
         return _from_one_hot(array, n_classes)
@@ -170,6 +172,7 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
     """Return the error for text labels with neither ``classes`` nor an event named.
 
     ``array`` (n,) are the labels, ``words`` the distinct ones, ``n_classes`` the number of columns.
+    It is to be raised.
     """
     order, remedies = "", list[Reading]()
     table = NAMES_IN_MESSAGES.get()
@@ -187,9 +190,9 @@ def _unnamed(array: AnyArray, words: list[str], n_classes: int) -> InvalidPredic
 
 
 def counting(low: int, high: int) -> str:
-    """Return the phrase "classes=range(low, high + 1)" and its option, for messages.
+    """Return text for messages on how to pass labels from ``low`` to ``high``.
 
-    ``low`` and ``high`` are the smallest and the largest label.
+    It is "classes=range(low, high + 1)" with the option of the command line.
     """
     return f"classes=range({low}, {high + 1}) (--classes {low},…,{high})"
 
@@ -248,7 +251,8 @@ def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
 def as_event(labels: AnyArray, pos_label: object) -> tuple[IntArray, tuple[str, str]]:
     """Return (labels, names): 1 where a label is ``pos_label``, else 0, (n,), and both names.
 
-    The first name is the other label's.
+    The first name is the other label's. InvalidPredictionsError if no label is ``pos_label``, or if
+    there are several others.
     """
     text, event = [str(v) for v in marks(labels).ravel().tolist()], str(pos_label)
     counts = Counter(text)
@@ -278,7 +282,10 @@ ClassNames = tuple[str, ...] | None
 
 
 class LabelledRows(NamedTuple):
-    """Validated input: distributions ``probs`` (n, K), ``labels`` (n,), and class names."""
+    """Validated input: distributions ``probs`` (n, K), ``labels`` (n,), and class names.
+
+    Labels are 0 … K − 1, and ``classes`` their names; None where they have none.
+    """
 
     probs: FloatArray
     labels: IntArray
@@ -291,6 +298,7 @@ def as_rows(
 ) -> tuple[LabelledRows, tuple[str, ...]]:  # fmt: skip
     """Validate probabilities and labels; return rows, and notes on how they were read.
 
+    ``probs`` is (n,), the probability of the event, or (n, K), and ``labels`` (n,) or one-hot.
     ``classes`` names the columns in order; ``from_logits`` applies the softmax; ``pos_label`` is
     the event of a single column; ``renormalise`` divides rows by their sum. InvalidPredictionsError
     names the first invalid row and value.
@@ -335,7 +343,8 @@ def relabelled(
     """Return class names, and labels (n,) or None, for predictions that are already valid.
 
     ``current`` are the names in use, ``n`` and ``n_classes`` the size of the predictions,
-    ``labels`` and ``classes`` the new ones, either of which may be None.
+    ``labels`` and ``classes`` the new ones, either of which may be None. InvalidPredictionsError
+    for labels of another length, and for values that are none.
     """
     names = current if classes is None else class_names(classes, n_classes)
     if labels is None:
@@ -351,7 +360,8 @@ def relabelled(
 class Stack(NamedTuple):
     """Several binary problems in one column: a row for each pair of an observation and a label.
 
-    ``probs``, ``labels``, ``names`` (of the label) and ``rows`` (the observation) have shape (m,).
+    ``probs``, ``labels``, ``names`` (of the label) and ``rows`` (the observation) have shape (m,),
+    for m pairs with an outcome; ``notes`` say how many were left out.
     """
 
     probs: FloatArray
@@ -366,7 +376,8 @@ def stacked(probs: object, labels: object, names: Sequence[object] | None) -> St
 
     Pairs without an outcome are left out. InvalidPredictionsError for other shapes, a single label,
     names that are not L different ones, missing probabilities, and outcomes that are not 0, 1 or
-    missing.
+    missing. ``probs`` and ``labels`` are (n, L); ``names`` are the L labels, None to take the
+    columns' names.
     """
     columns = names_of(probs) if names is None else list(names)
     p, y = (as_ndarray(v, what) for v, what in ((probs, "probs"), (labels, "labels")))
@@ -459,7 +470,10 @@ class Votes:
 
     @classmethod
     def of(cls, data: Predictions) -> Votes:
-        """Count the votes of every item, numbered by first appearance; O(n + I K)."""
+        """Return the counts of votes of every item, numbered by first appearance; O(n + I K).
+
+        ``data`` has one row for each vote.
+        """
         assert data.items is not None
         of_row, first = numbered(data.items)
         k = data.n_classes
@@ -498,9 +512,10 @@ def items_alike(probs: FloatArray, weights: FloatArray | None, items: IntArray) 
 def _unequal(
     probs: FloatArray, weights: FloatArray | None, items: IntArray
 ) -> Iterator[tuple[str, IntArray]]:
-    """Yield ("predictions" or "weights", rows that differ from the first of their item).
+    """Yield ("predictions" or "weights", rows): those that differ from the first of their item.
 
-    ``probs`` is (n, K), ``weights`` (n,) or None, and ``items`` (n,) is the item of each row.
+    ``rows`` are indices, none if all are alike. ``probs`` is (n, K), ``weights`` (n,) or None, and
+    ``items`` (n,) is the item of each row.
     """
     of_row, first = numbered(items)
     for what, column in (("predictions", probs), ("weights", weights)):
@@ -512,7 +527,7 @@ def _unequal(
 def refuse_unequal(probs: FloatArray, weights: FloatArray | None, items: IntArray) -> None:
     """Raise InvalidPredictionsError if rows of one item differ in prediction or weight.
 
-    ``items`` (n,) is the item of each row.
+    ``probs`` is (n, K), ``weights`` (n,) or None, and ``items`` (n,) is the item of each row.
     """
     for what, wrong in _unequal(probs, weights, items):
         if wrong.size:
@@ -536,11 +551,12 @@ def rows_of_votes(
     shares: str = SHARES,
     readings: Sequence[Reading] = (),
 ) -> tuple[IntArray, IntArray]:
-    """Return the item and the label of every vote, (Σ m,) each.
+    """Return the item and the label of every vote, both of shape (Σ m,).
 
-    ``counts`` (n, K) are numbers of votes of n items, or shares where ``n_votes`` gives the number
-    of votes of each item. ``shares`` is the end of the message about shares without one, and
-    ``readings`` are the ways out that it suggests.
+    ``counts`` (n, K) are numbers of votes m of n items, or shares where ``n_votes`` gives the
+    number of votes of each item. ``shares`` is the end of the message about shares without one, and
+    ``readings`` are the ways out that it suggests. InvalidPredictionsError for counts that are no
+    whole numbers, and without any vote.
     """
     table = np.asarray(as_array(counts, "counts"))
     if table.ndim != 2 or len(table) != n or table.shape[1] < 2:

@@ -41,23 +41,35 @@ class Lens(ABC, Written):
 
     @abstractmethod
     def __call__(self, data: Predictions) -> Predictions:
-        """Return the induced problem as Predictions, made with ``dataclasses.replace``."""
+        """Return the induced problem as Predictions, made with ``dataclasses.replace``.
+
+        It has the predictions (n, J) of the J induced classes and the labels 0 … J − 1 among them.
+        """
 
     @property
     def subject(self) -> Subject:
-        """Kind of question: "event", "top", "ranks", "classes" or "vector"."""
+        """Kind of question: "event", "top", "ranks", "classes" or "vector".
+
+        "event" is one probability of two, "top" the confidence, "ranks" the k largest predictions,
+        "classes" groups of classes and "vector" all probabilities.
+        """
         return "vector"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return the names of the induced classes; for two classes the name of the event alone."""
+        """Return the names of the induced classes; for two classes the name of the event alone.
+
+        ``data`` are predictions, before the lens is applied, or a tally that keeps names of
+        classes.
+        """
         assert isinstance(data, Predictions)  # of a tally, whose lenses name classes themselves
         return _names(self(data))
 
     def relabelling(self, data: Predictions) -> Relabelling:
         """Return the function from labels to labels behind the lens, with predictions fixed.
 
-        By default the lens is applied once for each class, which is right for a lens that looks at
-        every row separately.
+        It maps labels (n,) of ``data`` to induced labels (n,). By default the lens is applied once
+        for each class, which is right for a lens that looks at every row separately. StatisticError
+        for a lens that selects or moves rows.
         """
         induced = self(data)
         backwards = self(data.take(np.arange(data.n)[::-1]))
@@ -155,7 +167,7 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
     """Return the binary problem "the chosen class occurs (0) or not (1)".
 
     ``chosen`` is a class for each row (n,), or one for all; ``labels`` (n,) are the outcomes 0 and
-    1.
+    1. Induced class 0 is the chosen class; the design of ``data`` is kept.
     """
     probs = np.empty((data.n, 2))
     one = isinstance(chosen, int)
@@ -347,7 +359,11 @@ def _class(c: object) -> int | str:
 
 @dataclass(frozen=True, repr=False)
 class FunctionLens(Lens):
-    """Lens made of a user's function, whose result is checked and gets the design of the rows."""
+    """Lens made of a user's function, whose result is checked and gets the design of the rows.
+
+    ``function`` maps predictions to the induced predictions; StatisticError if it returns anything
+    else.
+    """
 
     function: Callable[[Predictions], Predictions]
 
@@ -377,14 +393,12 @@ class FunctionLens(Lens):
 
 @dataclass(frozen=True, repr=False)
 class Aligned(Lens):
-    """Lens for cross-validated predictions.
+    """Lens for cross-validated predictions: every fold is shifted to the mean prediction of all.
 
-    Every fold is shifted to the mean prediction of all rows.
-
-    ``shifts`` (F, K) of the log-odds are computed for the problem that the plain lens leaves of the
-    ``whole`` data. Without them, a fold with more events would have lower predictions, because its
-    rows were left out of the training data of its model. ``summary`` describes the folds in
-    results.
+    ``lens`` is the plain lens, and ``shifts`` (F, K) of the log-odds are computed for the problem
+    that it leaves of the ``whole`` data. Without them, a fold with more events would have lower
+    predictions, because its rows were left out of the training data of its model. ``summary``
+    describes the folds in results.
     """
 
     lens: Lens
@@ -393,9 +407,10 @@ class Aligned(Lens):
 
     @classmethod
     def of(cls, lens: Lens, data: Predictions) -> Aligned:
-        """Compute the shifts of a lens from all rows of the folds.
+        """Return the plain lens with the shifts computed from all rows of the folds of ``data``.
 
-        StatisticError for folds of few rows, such as leave-one-out.
+        StatisticError for folds of few rows, such as leave-one-out, and for clusters that lie in
+        several folds.
         """
         whole = data.whole or data
         assert whole.folds is not None
@@ -459,7 +474,8 @@ class Aligned(Lens):
 def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
     """Return whether the fold models memorise groups of rows, for any class of the problem.
 
-    ``shifts`` (F, K) are the log-odds shifts of the folds.
+    ``induced`` are the predictions behind the lens, with their folds, and ``shifts`` (F, K) are the
+    log-odds shifts of the folds. See :func:`memorises`.
     """
     assert induced.folds is not None
     fold, probs = induced.folds, induced.probs
@@ -472,7 +488,9 @@ def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
 def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
     """Return how much the event rates and mean predictions of the folds differ.
 
-    For more than two classes it is about the most frequent one; ``w`` (n,) are weights.
+    ``induced`` are the predictions behind the lens, with their folds; ``w`` (n,) are weights > 0.
+    For more than two classes it is about the most frequent one. The FoldSummary has the sizes of
+    folds, the largest shift of a mean, and tests of equal means and event rates.
     """
     from scipy.special import chdtrc
 
@@ -508,7 +526,8 @@ def default_lens(data: Predictions) -> Lens:
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return a lens for the data; None gives the default lens.
 
-    With folds the lens is aligned over them. StatisticError for anything that is no lens.
+    ``lens`` is a lens, or a function of predictions that returns predictions. With folds the lens
+    is aligned over them. StatisticError for anything that is no lens.
     """
     if lens is None and data.folds is None:
         return default_lens(data)
@@ -550,6 +569,8 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
     with log-odds moved by at most 1 a step. Rows that are certain, and rows of weight 0, do not
     count. A fold whose mean is the common one within 1e-14, or in which no row can move, has a_k =
     0. A class without probability in a fold is left out there. O(n K²) a step, some six steps.
+    ``probs`` is (n, K), ``fold`` (n,) the fold numbers of the rows and ``weights`` (n,) their
+    weights.
     """
     inside = (largest(probs) < 1.0) & (weights > 0.0)
     shifts = np.zeros((int(fold.max()) + 1, probs.shape[1]))
@@ -585,8 +606,8 @@ def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatAr
 def moved(probs: FloatArray, shifts: FloatArray, digits: int = DIGITS) -> FloatArray:
     """Return probabilities with log-probabilities shifted, p_ij exp(a_ij) normalised, (n, K).
 
-    ``shifts`` are the a, of shape (n, K) or (K,). For two classes log-odds are rounded to
-    ``digits``.
+    ``probs`` is (n, K), and ``shifts`` are the a, of shape (n, K) or (K,). For two classes log-odds
+    are rounded to ``digits`` decimals.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(probs)
@@ -641,10 +662,11 @@ def memorises(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> bool:
 def close_pairs(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> FloatArray:
     """Return (z, partners) of close pairs within folds for each of ``WIDTHS``, shape (6, 2).
 
-    N pairs of rows are close, M of them lie in one fold, and folds dealt at random hold a share
-    q = Σ n_k (n_k − 1) / (n (n − 1)) of all pairs: z = (M − N q) / √(N q (1 − q)), and
-    2 (M − N q) / n partners a row. The smaller one of raw and aligned predictions counts: levels of
-    folds, such as base rates, show before alignment only, and rounded predictions after it only.
+    N pairs of rows are close, M of them lie in one fold, and folds dealt at random hold a share q =
+    Σ n_k (n_k − 1) / (n (n − 1)) of all pairs: z = (M − N q) / √(N q (1 − q)), and 2 (M − N q) / n
+    partners a row. The smaller one of raw and aligned predictions counts: levels of folds, such as
+    base rates, show before alignment only, and rounded predictions after it only. ``raw`` and
+    ``aligned`` (n,) are predictions before and after alignment, ``fold`` (n,) the folds.
     """
     n, sizes = fold.size, np.bincount(fold).astype(np.float64)
     q = float((sizes * (sizes - 1.0)).sum()) / (n * (n - 1.0))

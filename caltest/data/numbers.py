@@ -31,7 +31,7 @@ OF_SINGLES = 1e-6
 
 
 def listed_rows(marks: BoolArray) -> str:
-    """Return the names of the marked rows as text, the first six of many.
+    """Return the names of the marked rows as text, such as "rows 3, 7, 12", the first six of many.
 
     ``marks`` (n,) are booleans.
     """
@@ -43,7 +43,8 @@ def listed_rows(marks: BoolArray) -> str:
 def as_array(values: object, name: str) -> AnyArray:
     """Return probabilities or labels as an array of shape (n,) or (n, K).
 
-    InvalidPredictionsError for other shapes and for no rows; ``name`` is the argument in messages.
+    A column (n, 1) becomes (n,). InvalidPredictionsError for other shapes and for no rows; ``name``
+    is the argument in messages.
     """
     array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -84,7 +85,10 @@ def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
 
 
 def first(bad: BoolArray) -> tuple[int, ...]:
-    """Return the index of the first True of a mask, one number for each axis."""
+    """Return the index of the first True of a mask in row order, one number for each axis.
+
+    At least one has to be True.
+    """
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
@@ -142,11 +146,13 @@ def as_numbers(array: AnyArray, name: str) -> FloatArray:
 def as_probabilities(
     array: AnyArray, from_logits: bool, dtype: str, renormalise: bool = False
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return probabilities, shape of ``array``, and notes on how they were read.
+    """Return probabilities (n, K), and notes on how they were read.
 
-    ``from_logits`` applies the softmax. ``dtype`` is the number type in its own library, which
-    decides how far values may be rounded. InvalidPredictionsError for numbers outside [0, 1], or
-    rows that do not sum to 1, unless ``renormalise``.
+    ``array`` is (n, K), or (n,) for the probability p of label 1, which becomes (1 − p, p).
+    ``from_logits`` applies the softmax. ``dtype`` is the name of the number type in its own
+    library, such as "torch.float16", which decides how far values may be rounded.
+    InvalidPredictionsError for numbers outside [0, 1], or rows that do not sum to 1, unless
+    ``renormalise``.
     """
     probs = as_numbers(array, "probs")
     notes: list[str] = []
@@ -202,8 +208,9 @@ def as_probabilities(
 def sum_tolerance(probs: FloatArray) -> tuple[float, str]:
     """Return (tolerance, rounding): how far from 1 sums of rows may be, and the rounding found.
 
-    Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a 512th of themselves.
-    The tolerance is at most 0.05.
+    ``probs`` is (n, K). Numbers with d decimals are wrong by up to 10^-d / 2 each, bfloat16 by a
+    512th of themselves. The tolerance is at most 0.05. The rounding is the end of a message, such
+    as "; values have 2 decimals"; "" if none was found.
     """
     for digits in (1, 2, 3):
         if np.array_equal(np.round(probs, digits), probs):
@@ -276,8 +283,8 @@ _POWERS = np.array([float(f"1e{j}") for j in range(23)])
 class Type(NamedTuple):
     """Number format: its rounding function, decimals kept, and the fractions it can tell apart.
 
-    ``rounded`` rounds an array to the format, ``digits`` are the decimals that survive, and
-    ``denominators`` are those of the fractions, such as thirds.
+    ``rounded`` rounds an array to the format, ``digits`` is the number of significant decimals that
+    survive, and ``denominators`` are those of the fractions, such as thirds.
     """
 
     rounded: Callable[[FloatArray], AnyArray]
@@ -321,8 +328,8 @@ def as_they_are() -> Iterator[None]:
 def meant(values: FloatArray, dtype: str) -> tuple[FloatArray, str | None]:
     """Return (values, type): decimals behind values ≥ 0, and the number type that rounded them.
 
-    ``dtype`` is the number type in its own library. 0.1 stored in 16 bits becomes 0.1 again. The
-    type is None if nothing was rounded.
+    ``dtype`` is the name of the number type in its own library. 0.1 stored in 16 bits becomes 0.1
+    again. The type is "float32", "float16" or "bfloat16", and None if nothing was rounded.
     """
     if _AS_THEY_ARE.get():
         return values, None
@@ -475,7 +482,7 @@ MISSES = 7.0
 def doubts(
     probs: FloatArray, labels: IntArray, values: object, from_logits: bool, folds: bool = False
 ) -> Iterator[str]:
-    """Yield doubts about the values of probabilities and labels.
+    """Yield doubts about the values of probabilities and labels, one sentence each.
 
     ``probs`` (n, K) and ``labels`` (n,) are validated, ``values`` as they were passed, logits if
     ``from_logits``. With ``folds`` predictions may match the labels on average, because models know

@@ -108,7 +108,7 @@ class NamedClasses:
         return "" if self.outcome.lower() in NAMELESS else self.outcome
 
     def class_index(self, c: int | str) -> int:
-        """Return the number of a class.
+        """Return the number of a class, given by number, by name, or by the name of the event.
 
         StatisticError if there is no class of this number or name.
         """
@@ -126,7 +126,7 @@ class NamedClasses:
         return int(c)
 
     def class_name(self, index: int) -> str:
-        """Return the name of a class; its number if classes have no names.
+        """Return the name of the class of this number; its number as text if classes have no names.
 
         Class 1 of two without names is the event, if that has a name.
         """
@@ -398,6 +398,9 @@ class Predictions(NamedClasses):
         nothing is asked of all pairs together: :func:`calibration_test` and :func:`audit` ask each
         label by itself, and adjust p-values for their number by Holm's method.
 
+        InvalidPredictionsError for other shapes, a single label, and outcomes other than 0, 1 and
+        NaN.
+
         Parameters
         ----------
         probs : array_like of shape (n, L)
@@ -496,7 +499,8 @@ class Predictions(NamedClasses):
     def in_ratios(self) -> Predictions:
         """Return the rows of positive weight, with weights as whole numbers if possible.
 
-        Tests depend on ratios of weights only. Equal weights become None.
+        Tests depend on ratios of weights only. Equal weights become None; without weights the
+        predictions are returned unchanged.
         """
         w = self.weights
         if w is None:
@@ -508,7 +512,7 @@ class Predictions(NamedClasses):
 
     @property
     def effective_n(self) -> float:
-        """Effective number of rows, (Σ w)² / Σ w²."""
+        """Effective number of rows, (Σ w)² / Σ w²; the number of rows without weights."""
         w = self.weights
         return float(self.n) if w is None else float(w.sum() ** 2 / (w**2).sum())
 
@@ -537,18 +541,22 @@ class Predictions(NamedClasses):
 
     @property
     def risks(self) -> FloatArray:
-        """The probability of the event of two classes, shape (n,)."""
+        """The probability of the event of two classes (label 1), shape (n,)."""
         return self.probs[:, 0 if self.induced else 1]
 
     @property
     def censoring(self) -> Censoring:
-        """Censoring distribution of rows with follow-up, by stratum, and the weights it gives."""
+        """Censoring distribution of rows with follow-up, by stratum, and the weights it gives.
+
+        Its ``weights`` (n,) are the inverse probabilities of known outcomes, 0 where they are
+        unknown. Only for predictions with follow-up.
+        """
         assert self.followup is not None
         return self.followup.censoring(self.risks)
 
     @property
     def impossible(self) -> IntArray:
-        """Indices of rows whose label had probability exactly 0.
+        """Indices (m,) of rows whose label had probability exactly 0.
 
         One of them refutes calibration.
         """
@@ -610,10 +618,11 @@ class Predictions(NamedClasses):
 
 
 def of_plain_arrays(probs: object, labels: object) -> Predictions | None:
-    """Validate float64 probabilities and integer labels in one fast pass.
+    """Return predictions of float64 probabilities and integer labels, validated in one fast pass.
 
-    None wherever the general reader has something to do or to report: shapes that do not fit,
-    values that are no probabilities or labels, rows that do not sum to 1, rounding that is undone.
+    ``probs`` is an array (n,) or (n, K), ``labels`` (n,). None wherever the general reader has
+    something to do or to report: shapes that do not fit, values that are no probabilities or
+    labels, rows that do not sum to 1, rounding that is undone.
     """
     if type(probs) is not np.ndarray or type(labels) is not np.ndarray:
         return None
@@ -641,9 +650,9 @@ def questioned(
 ) -> Predictions:
     """Run the guards on predictions made from arrays; return them with notes on doubts.
 
-    ``probs`` and ``labels`` are the arrays as given, which the readings name; ``from_logits`` says
-    that they held logits. DoubtfulInputError if the values suggest another meaning, unless
-    ``as_is`` is true. With ``as_is`` None nothing is asked.
+    ``data`` are the predictions. ``probs`` and ``labels`` are the arrays as given, which the
+    readings name; ``from_logits`` says that they held logits. DoubtfulInputError if the values
+    suggest another meaning, unless ``as_is`` is true. With ``as_is`` None nothing is asked.
     """
     if as_is is None:
         return data
@@ -664,7 +673,10 @@ def questioned(
 
 
 def _refuse_tables(probs: object, labels: object) -> None:
-    """Raise InvalidPredictionsError for a table, and for follow-up in place of probabilities."""
+    """Raise InvalidPredictionsError for a table, and for follow-up in place of probabilities.
+
+    ``probs`` is the argument as it was given; arrays pass.
+    """
     if isinstance(probs, Followup):
         raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
     if is_table(probs):
@@ -678,7 +690,7 @@ def _refuse_tables(probs: object, labels: object) -> None:
 def refuse_misaligned(probs: object, others: Mapping[str, object]) -> None:
     """Raise InvalidPredictionsError for pandas objects whose indexes differ from that of ``probs``.
 
-    ``others`` maps names of arguments to their values.
+    ``others`` maps names of arguments to their values. Objects without an index pass.
     """
     index = index_of(probs)
     for name, values in others.items():
@@ -706,8 +718,8 @@ def _of_arrays(
 ) -> Predictions:  # fmt: skip
     """Return the predictions of arrays of probabilities and labels.
 
-    ``facts`` has ``labels`` among the design arguments; other parameters as in
-    :meth:`Predictions.of`.
+    ``facts`` has ``labels`` and the design arguments by name, None where not given; other
+    parameters and the errors are as in :meth:`Predictions.of`.
     """
     labels = facts["labels"]
     if labels is None:
@@ -729,7 +741,7 @@ def _of_arrays(
 def _refuse_cumulative(probs: object) -> None:
     """Raise InvalidPredictionsError for cumulative probabilities, which rise along a row to 1.
 
-    The message suggests their differences.
+    ``probs`` is the argument as it was given. The message suggests their differences.
     """
     values = as_array(probs, "probs")
     question = cumulative(values) if values.dtype.kind in "iuf" else None
@@ -741,7 +753,10 @@ def _refuse_cumulative(probs: object) -> None:
 def _with_labels(
     data: Predictions, labels: object, classes: Sequence[object] | None
 ) -> Predictions:
-    """Return predictions with other labels and class names; None keeps what there is."""
+    """Return predictions with other labels and class names; None keeps what there is.
+
+    InvalidPredictionsError for labels of another length and values that are none.
+    """
     if labels is None and classes is None:
         return data
     names, codes = relabelled(data.classes, data.n_classes, data.n, labels, classes)
@@ -789,9 +804,12 @@ def _with_facts(
 
 
 def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
-    """Return the design fields ``facts`` with items as clusters, or inside the clusters given.
+    """Return fields to replace: items as the clusters, or a mark that clusters hold whole items.
 
-    Rows of one item have to share prediction and weight.
+    ``facts`` are new design fields of ``data`` by name, with ``items`` (n,) among them. The result
+    is ``{"clusters": items}`` without clusters, else ``{"items_in_clusters": True}``.
+    InvalidPredictionsError if rows of an item differ in prediction or weight, if an item lies in
+    two clusters, or if there are two crossed columns of clusters.
     """
     items, weights = facts["items"], facts.get("weights", data.weights)
     refuse_unequal(data.probs, weights, items)
@@ -819,9 +837,12 @@ def _items_as_clusters(data: Predictions, facts: Fields) -> Fields:
 def _as_series(
     facts: Mapping[str, object], horizon: object, data: Predictions
 ) -> dict[str, object]:
-    """Return the fields times and horizon of a forecast series; {} for forecasts one step ahead.
+    """Return the fields times (n,) and horizon of a forecast series, as a dict by name.
 
-    ``horizon`` is the number of times between a forecast and its outcome.
+    For forecasts one step ahead it is the field ``clusters``: rows of one time, None without times.
+    ``facts`` are the design arguments by name, of which ``time`` counts; ``horizon`` is the number
+    of times between a forecast of ``data`` and its outcome. InvalidPredictionsError for a horizon
+    that is no whole number ≥ 1, and beside clusters or folds.
     """
     time = facts["time"]
     if not is_whole(horizon) or horizon < 1:
@@ -844,7 +865,12 @@ def _as_series(
 
 
 def _followed(data: Predictions, followup: Followup | None) -> Predictions:
-    """Return predictions with follow-up in place of labels; other designs are refused."""
+    """Return predictions with follow-up in place of labels; unchanged where ``followup`` is None.
+
+    InvalidPredictionsError for weights, clusters, folds or a horizon beside follow-up, for more
+    than two classes, and for another number of rows. Rows whose own horizon lies beyond all times
+    are left out with a note.
+    """
     for name in ("weights", "clusters", "crossed", "folds", "horizon"):
         if vars(data)[name] is not None:
             raise InvalidPredictionsError(f"follow-up does not take {name} yet: leave them out")
@@ -916,7 +942,9 @@ def as_sampled(data: Predictions) -> Predictions:
 def match_rows(data: dict[str, Predictions], own_labels: bool = False) -> dict[str, Predictions]:
     """Return all predictions in the row order of the first, if all have ids.
 
-    With ``own_labels`` outcomes of one id may differ between models.
+    ``data`` has the predictions by name of the model; they are returned unchanged if one lacks ids.
+    With ``own_labels`` outcomes of one id may differ between models. InvalidPredictionsError for
+    ids that repeat or are not in all models, and for different outcomes of one id.
     """
     if any(d.ids is None for d in data.values()):
         return data
@@ -958,8 +986,9 @@ def refuse_unlike(
 ) -> None:  # fmt: skip
     """Raise InvalidPredictionsError if two models' predictions are not of the same rows.
 
-    ``names`` are the models' names in messages, and ``remedy`` is advice for rows that are meant to
-    differ. With ``own_labels`` outcomes may differ.
+    They are if their shapes, classes, ids, design and labels agree. ``names`` are the models' names
+    in messages, and ``remedy`` is advice for rows that are meant to differ. With ``own_labels``
+    outcomes may differ.
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)

@@ -51,8 +51,9 @@ class Question:
 class Column:
     """Column of a table that no option names, in the form that guards look at.
 
-    ``values`` (n,) are numbers, booleans, or codes into ``words``. A code of −1, a NaN or an
-    infinite value is a missing cell. ``sql`` is its name as an SQL expression.
+    ``values`` (n,) are numbers, booleans, or codes into ``words``, which is None for numbers. A
+    code of −1, a NaN or an infinite value is a missing cell. ``name`` is the column's name, and
+    ``sql`` its name as an SQL expression.
     """
 
     name: str
@@ -78,7 +79,10 @@ class Column:
 
     @cached_property
     def coded(self) -> tuple[IntArray, tuple[str, ...]] | None:
-        """Codes (n,) of text, whole numbers and booleans, with the words; None for fractions."""
+        """Codes (n,) of text, whole numbers and booleans, and the words they stand for, in order.
+
+        A code of −1 is a missing cell. None for fractions.
+        """
         if self.words is not None:
             return self.values, self.words
         values = self.values
@@ -94,7 +98,7 @@ class Column:
 
     @cached_property
     def counts(self) -> IntArray | None:
-        """Rows of each value, (k,); None for fractions."""
+        """Number of rows of each value, (k,); None for fractions."""
         if self.coded is None:
             return None
         rows, words = self.coded
@@ -200,14 +204,20 @@ class Rows:
 
 
 def complement(text: str) -> str:
-    """Return the text of 1 − expression, valid in SQL and Python, in its shortest form."""
+    """Return the text of 1 − expression, valid in SQL and Python, in its shortest form.
+
+    "p" becomes "1 - p", and "1 - p" becomes "p".
+    """
     if text.startswith("1 - ") and PLAIN_NAME.fullmatch(text[4:]):
         return text[4:]
     return f"1 - {text}" if PLAIN_NAME.fullmatch(text) else f"1 - ({text})"
 
 
 def negated(text: str, arrays: bool) -> str:
-    """Return the negation of an expression as text: 1 − x in Python (``arrays``), NOT in SQL."""
+    """Return the negation of an expression as text: 1 − x in Python (``arrays``), NOT in SQL.
+
+    "y" becomes "1 - y" or "NOT y", and "NOT y" becomes "y".
+    """
     if arrays:
         return complement(text)
     if text.startswith("NOT ") and PLAIN_NAME.fullmatch(text[4:]):
@@ -331,7 +341,10 @@ def design_effect(part: FloatArray, groups: Iterable[IntArray]) -> float:
 
 
 def groups_of(rows: Rows) -> Iterable[IntArray]:
-    """Yield the codes (n,) of clusters or, without these, of columns whose values repeat."""
+    """Yield the codes (n,) of clusters or, without these, of columns whose values repeat.
+
+    ``rows`` has the clusters and the unused columns. A code of −1 is a row in no cluster.
+    """
     if rows.clusters is not None:
         yield codes(rows.clusters)
         return

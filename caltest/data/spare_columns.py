@@ -73,7 +73,11 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards on labelled rows; those that stop the verb come first."""
+    """Return the questions of all guards on labelled rows; those that stop the verb come first.
+
+    ``rows`` are the predictions and outcomes with the unused columns of the table. () if there are
+    none.
+    """
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
 
@@ -85,7 +89,9 @@ def questions(rows: Rows) -> tuple[Question, ...]:
 def train_rows(rows: Rows) -> Question | None:
     """Ask where a column, such as "split", marks training rows among the others.
 
-    Predictions are overconfident on the rows to which the model was fitted.
+    Predictions are overconfident on the rows to which the model was fitted. ``rows`` are the
+    predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     for column in rows.unused:
         if column.coded is None or column.counts is None:
@@ -125,6 +131,8 @@ def unknown_parts(rows: Rows) -> Question | None:
     """Doubt a table with a column that is called a split, and whose words do not say of what.
 
     There are 2 to 5 different values, of which one at least is not known as a part of a data set.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     for column in rows.unused:
         if without_accents(column.name) not in SPLIT_NAMES or column.coded is None:
@@ -170,7 +178,8 @@ def _part_of(name: str) -> str | None:
 def _errors_differ(rows: Rows, column: Column) -> float:
     """Return the largest difference of mean residuals between two values of a column, as a z-score.
 
-    Variances include the design effect of clusters or other columns.
+    It is ≥ 0, and 0 for columns of fractions. ``rows`` are the predictions and outcomes. Variances
+    include the design effect of clusters or other columns.
     """
     if column.coded is None or rows.n != len(column.coded[0]):
         return 0.0
@@ -186,7 +195,10 @@ def _errors_differ(rows: Rows, column: Column) -> float:
 
 
 def residuals_of(rows: Rows) -> FloatArray:
-    """Return y − p, (n,); for more than two classes of the most likely class."""
+    """Return y − p, (n,); for more than two classes of the most likely class.
+
+    ``rows`` are the predictions p and the outcomes y.
+    """
     if (p := rows.risks) is not None:
         return np.asarray(rows.labels - p)
     top = rows.probs.argmax(axis=1)
@@ -197,7 +209,9 @@ def repeated_rows(rows: Rows) -> Question | None:
     """Ask whether rows with the same value of a column are repeated predictions of one outcome.
 
     It is asked if such rows always have one label (probability by chance ≤ 1e-4 / columns) and one
-    or two other columns distinguish them. The column has at least five values.
+    or two other columns distinguish them. The column has at least five values. ``rows`` are the
+    predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     n = rows.n
     if "clusters" in rows.said or rows.clusters is not None or n < 20:
@@ -220,9 +234,11 @@ def repeated_rows(rows: Rows) -> Question | None:
 
 
 def _one_label_each(rows: Rows, column: Column) -> IntArray | None:
-    """Return the label of each value of a column, (k,); None if rows of one value differ in label.
+    """Return the number of rows of each value of a column, (k,), if each value has one label.
 
-    None also if the column has fewer than five values, or nearly as many as rows.
+    None if rows of one value differ in label, if the column has fewer than five values, or nearly
+    as many as rows. ``rows`` are the predictions and outcomes; within their subgroups values are
+    separate.
     """
     assert column.coded is not None
     if not 5 <= column.n_values <= rows.n / 1.5 or not column.complete:
@@ -244,7 +260,7 @@ def _told_apart(
     """Return one or two columns that distinguish the rows within each value of ``a``, or ().
 
     ``others`` are candidate columns with at least ``least`` values (pairs: together); ``by`` (n,)
-    is the subgroup of each row, within which values are compared.
+    is the subgroup of each row, within which values are compared, or None.
     """
     groups = a if by is None else Column(a.name, codes(by))
     single: list[tuple[Column, ...]] = [(b,) for b in others if b.n_values >= least]
@@ -269,7 +285,7 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
     """Return the question which of several predictions of one outcome is meant.
 
     ``a`` identifies the outcome, ``found`` are the columns that distinguish its rows, and ``times``
-    is the mean number of rows of an outcome.
+    is the mean number of rows of an outcome. ``rows`` are the predictions and outcomes.
     """
     firsts = []
     for b in found:
@@ -299,7 +315,9 @@ def several_forecasts(rows: Rows) -> Question | None:
     A case is a pair of values of two columns, such as date and place. A third column of 2 to 12
     values has a row for each of them in nine of ten cases. It is asked if all rows of a case have
     one label (probability by chance as in :func:`repeated_rows`), or if the mean errors of two
-    values of the third column differ by more than 4 standard errors, and may cancel.
+    values of the third column differ by more than 4 standard errors, and may cancel. ``rows`` are
+    the predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     if rows.by is not None or rows.n < 20:
         return None
@@ -347,7 +365,8 @@ def _are_crossed(a: Column, b: Column) -> bool:
 def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
     """Return the case of each row, (n,), if nine in ten cases have a row for each value of ``b``.
 
-    A case is a pair of values of the columns ``first`` and ``second``.
+    A case is a pair of values of the columns ``first`` and ``second``; cases are numbered from 0.
+    None if fewer have.
     """
     assert first.coded is not None
     assert second.coded is not None
@@ -366,8 +385,8 @@ def _cases(first: Column, second: Column, b: Column) -> IntArray | None:
 def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
     """Return whether all rows of a case have the same label, in more cases than by chance.
 
-    ``cases`` (n,) is the case of each row; chance has to be unlikely after ``looked_at``
-    comparisons.
+    ``rows`` are the predictions and outcomes, ``cases`` (n,) is the case of each row; chance has to
+    be unlikely after ``looked_at`` comparisons.
     """
     y, size = rows.labels, np.bincount(cases)
     first = np.zeros(len(size), dtype=y.dtype)
@@ -381,6 +400,7 @@ def _of_forecasts(rows: Rows, b: Column, names: tuple[Column, Column], one: bool
     """Return the question which of several forecasts of a case is meant.
 
     ``b`` tells them apart, ``names`` identify the case, ``one`` says that it has one label.
+    ``rows`` are the predictions and outcomes.
     """
     assert b.coded is not None
     words = [b.coded[1][int(code)] for code in np.unique(b.coded[0])[:2]]
@@ -424,7 +444,8 @@ def several_models(rows: Rows) -> Question | None:
 
     The column of models has one of five names and 2 to 50 values. Together with a column of 20
     values or more, such as a question, it identifies every row, and two in three values of that
-    column occur more than once.
+    column occur more than once. ``rows`` are the predictions and outcomes, with the unused columns
+    of the table. The question is returned, or None if there is nothing to ask.
     """
     if rows.by is not None or "where" in rows.said:
         return None
@@ -447,6 +468,7 @@ def _of_models(rows: Rows, model: Column, item: Column) -> Question:
 
     ``model`` is the column that names the models. ``item`` is the column that names the predicted
     items; each item has one row for every model. The two readings suggest ``where`` and ``by``.
+    ``rows`` are the predictions and outcomes.
     """
     assert model.coded is not None
     first = model.equals(model.coded[1][int(model.coded[0][0])])
@@ -466,7 +488,9 @@ def one_event_each(rows: Rows) -> Question | None:
     """Ask whether rows are options of one race or question: one event each, probabilities sum to 1.
 
     Such rows depend on each other; half of the rows of races of two add no information. It takes at
-    least ten values of a column with two rows or more each.
+    least ten values of a column with two rows or more each. ``rows`` are the predictions and
+    outcomes, with the unused columns of the table. The question is returned, or None if there is
+    nothing to ask.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.followed or rows.clusters is not None or "clusters" in rows.said:
@@ -502,7 +526,8 @@ def dependent_rows(rows: Rows) -> Question | None:
     2 standard errors over values. Columns that are functions of the predictions, such as the
     predicted class, are left out. If each value has one prediction, as items that were asked
     several times have, errors along the predictions are removed first: they would make residuals of
-    one value agree as well.
+    one value agree as well. ``rows`` are the predictions and outcomes, with the unused columns of
+    the table. The question is returned, or None if there is nothing to ask.
     """
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
@@ -531,7 +556,10 @@ def dependent_rows(rows: Rows) -> Question | None:
 
 
 def _variances(rows: Rows) -> FloatArray:
-    """Return the variances (n,) of :func:`residuals_of` if the predictions are calibrated."""
+    """Return the variances (n,) of :func:`residuals_of` if the predictions are calibrated.
+
+    They are p (1 − p), of the most likely class for more than two.
+    """
     p = rows.risks
     q = rows.probs.max(axis=1) if p is None else p
     return np.asarray(q * (1.0 - q))
@@ -627,7 +655,9 @@ def second_set(rows: Rows) -> Question | None:
     """Ask whether another column of predictions is meant than the one found by its name.
 
     Another one is a column in [0, 1] with rank correlation of at least 0.9; or as many columns as
-    there are classes, whose names share a beginning or end and whose rows sum to 1.
+    there are classes, whose names share a beginning or end and whose rows sum to 1. ``rows`` are
+    the predictions and outcomes, with the unused columns of the table. The question is returned, or
+    None if there is nothing to ask.
     """
     if "probs" in rows.named:
         return None
@@ -658,9 +688,9 @@ def _are_fractions(column: Column) -> bool:
 
 
 def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
-    """Return the families of columns that could hold class probabilities.
+    """Return the families of columns that could hold class probabilities, in their order.
 
-    Names of a family share a beginning or an end, and its rows sum to 1.
+    Names of a family share a beginning or an end, and its rows sum to 1. [] if there is none.
     """
     stems: dict[tuple[str, str], list[Column]] = {}
     for c in columns:
@@ -683,6 +713,8 @@ def unused_weights(rows: Rows) -> Question | None:
 
     The column is called a weight, or has one value for each outcome, as for rows that were sampled
     by their outcome. Σ (y − p) is 5 standard errors from 0 without it, at most 2.5 with it.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
+    returned, or None if there is nothing to ask.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.weights is not None or rows.followed:
@@ -718,7 +750,8 @@ FAR_TOO_MANY, NEAR_PERCENT = 30.0, 5.0
 def percent_below_one(rows: Rows) -> Question | None:
     """Ask where values seem to be percentages below 1 %, which would pass as probabilities.
 
-    See :func:`in_percent` for the evidence.
+    See :func:`in_percent` for the evidence. ``rows`` are the predictions and outcomes, with the
+    unused columns of the table. The question is returned, or None if there is nothing to ask.
     """
     p = rows.risks
     if p is None or rows.followed or rows.weights is not None or rows.arrays:

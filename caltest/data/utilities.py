@@ -24,7 +24,8 @@ UtilityLike = Callable[[FloatArray], FloatArray]
 class Utility(ABC, Written):
     """Base class of utilities: the gain in each row for each class that may occur.
 
-    A utility is called on probabilities (n, K) and returns a table (n, K).
+    A utility is called on probabilities (n, K) and returns a table (n, K). Entry (i, k) of the
+    table is the gain in row i if class k occurs.
     """
 
     @abstractmethod
@@ -93,7 +94,10 @@ class Costs(Utility):
         return Threshold(t)
 
     def action(self, probs: FloatArray) -> IntArray:
-        """Return the number of the action taken in each row, shape (n,)."""
+        """Return the number of the action taken in each row, shape (n,), for probabilities (n, K).
+
+        StatisticError for another number of classes than the costs have.
+        """
         matrix = np.asarray(self.matrix)
         if probs.shape[1] != matrix.shape[1]:
             raise StatisticError(
@@ -134,7 +138,7 @@ class Threshold(Utility):
         fraction("t", self.t)
 
     def action(self, probs: FloatArray) -> IntArray:
-        """Return 1 where one acts and 0 elsewhere, shape (n,)."""
+        """Return 1 where one acts and 0 elsewhere, shape (n,), for probabilities (n, 2)."""
         if probs.shape[1] != 2:
             raise StatisticError(
                 f"a threshold is for two classes, not {probs.shape[1]}: pass Costs(matrix), or "
@@ -182,7 +186,10 @@ class ReciprocalRank(Utility):
 
 
 def _ranks(probs: FloatArray) -> IntArray:
-    """Return the rank of each class in its row, 0 the most probable, shape (n, K)."""
+    """Return the rank of each class in its row, 0 the most probable, shape (n, K).
+
+    ``probs`` is (n, K); of equal probabilities the one with the smaller number comes first.
+    """
     order = np.argsort(-probs, axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(probs.shape[1])[None, :], axis=1)
@@ -205,7 +212,8 @@ class UtilityTable:
     def of(cls, utility: UtilityLike, probs: FloatArray) -> UtilityTable:
         """Return the table of a utility for predicted probabilities (n, K): a value for each label.
 
-        StatisticError if the result is not a finite table of shape (n, K).
+        ``utility`` is a :class:`Utility` or a function from (n, K) to (n, K). StatisticError if the
+        result is not a finite table of shape (n, K).
         """
         gains = np.asarray(utility(probs), dtype=np.float64)
         if gains.shape != probs.shape:
