@@ -281,7 +281,8 @@ def by_power(
 
     ``trial(rng, n)`` simulates one data set and says whether it succeeds; ``n_datasets`` are
     simulated. n begins at ``first``, and is doubled or halved until both sides are known. Further
-    data sets are then simulated at the answer of a probit regression of successes on √n.
+    data sets are then simulated at the answer of a probit regression of successes on √n. The answer
+    has n, its 95 % interval and the sizes tried.
     """
     tried: dict[int, list[int]] = {}
 
@@ -323,7 +324,7 @@ def _answer(
 
     ``tried`` maps n to the power or length found there, ``ends`` (P, 2) are 95 % intervals of these
     in increasing n, ``n_datasets`` is the number of simulated data sets. The interval of n has the
-    factors exp(∓ 2.15 ``error``), at most exp(3).
+    factors exp(∓ 2.15 ``error``), at most exp(3). ``answer`` is the estimate of n.
     """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
@@ -374,6 +375,7 @@ def by_width(
 
     ``width(rng, n)`` is the length of the interval of one data set, ``goal`` the target, ``first``
     the first n tried. Six rounds of data sets, ``n_datasets`` in all; lengths fall about as n^−½.
+    The answer has n, its 95 % interval and the sizes tried.
     """
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
@@ -402,7 +404,10 @@ def by_width(
 
 
 def _mean_ends(values: FloatArray) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of values."""
+    """Return Student's 95 % interval of the mean of values.
+
+    ``values`` (m,) are independent; the pair is (low, high).
+    """
     from scipy.special import stdtrit
 
     half = float(values.std(ddof=1) / np.sqrt(values.size) * stdtrit(values.size - 1, 0.975))
@@ -416,7 +421,7 @@ def by_alarms(
 
     ``alarm(rng)`` is the row of the alarm in one data set, or None, and ``n_datasets`` are
     simulated. Order statistics give the 95 % interval. StatisticError if too few data sets raise an
-    alarm.
+    alarm. The answer has n, its 95 % interval and the power found.
     """
     from scipy.special import bdtr
 
@@ -532,7 +537,8 @@ class Task:
     def _first_is_worse(self, rng: Rng, n: int) -> bool:
         """Draw n rows; return whether a comparison shows that the first model is worse.
 
-        It is :func:`caltest.compare` without each model's own test.
+        It is :func:`caltest.compare` without each model's own test. ``rng`` draws them; False if
+        the comparison finds no difference.
         """
         sides = []
         for data in filter(None, self.population.draw_rows(rng, n)):
@@ -918,7 +924,7 @@ class Population:
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Return predictions and true probabilities of the event of a lens, (m,) each.
 
-        They are m rows drawn from the population.
+        They are m rows drawn from the population. ``lens`` leaves two classes.
         """
         shares = (np.arange(MANY_ROWS) + 0.5) / MANY_ROWS
         if isinstance(self.like, LogisticNormal):

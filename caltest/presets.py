@@ -102,7 +102,10 @@ def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1)
 
 
 def guo2017(bins: int = 15) -> Preset:
-    """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins."""
+    """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
+
+    ``bins`` is the number of bins of equal width.
+    """
     return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
 
 
@@ -114,7 +117,8 @@ def nixon2019(
 
     ``variant="nixon"`` is the authors' code: its bins are [a, b), with p = 1 in one of its own; its
     ranges start at ranks round(j n_k / m) of the n_k predictions above the threshold, and count by
-    their share of them.
+    their share of them. ``bins`` is the number of bins or ranges, ``threshold`` the smallest
+    probability that "tace" counts.
     """
     ranges = CutBins(bins, "rank", "left")
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
@@ -134,7 +138,8 @@ def calzone(
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
 
     The first equal-count bin leaves out its lower end: rows with the smallest prediction are in
-    none. ``class_index=None`` is the top class.
+    none. ``class_index=None`` is the top class. ``metric`` is an ECE, an MCE or a Hosmer–Lemeshow
+    statistic.
     """
     whole("bins", bins, most=MOST_BINS)
     kinds: dict[str, BinnedStatistic] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
@@ -171,7 +176,9 @@ def torchmetrics(
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
-    torchmetrics is right to about 1e-6 for several classes, in single precision.
+    torchmetrics is right to about 1e-6 for several classes, in single precision. ``norm`` is the
+    mean, the root mean square or the largest gap; ``task`` assesses the top class for "multiclass",
+    the probability of class 1 for "binary".
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
@@ -186,7 +193,8 @@ def netcal(
     """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
 
     ``equal_intervals`` False takes bins of equal mass. netcal reads an array of two columns, like
-    one of one dimension, as the probability of class 1: take ``task="binary"`` for it.
+    one of one dimension, as the probability of class 1: take ``task="binary"`` for it. ``task``
+    assesses the top class for "multiclass", the probability of class 1 for "binary".
     """
     edges = _even(bins, "left") if equal_intervals else CutBins(bins, closed="left")
     error = _chosen("metric", metric, {"ece": ECE, "mce": MCE})
@@ -203,6 +211,7 @@ def verified_calibration(
 
     ``get_ece``, ``get_ece_em`` (equal-mass bins, cut half-way between neighbours), or ``"l2"``:
     ``get_calibration_error(mode="top-label")``, the root of the debiased squared error over these.
+    ``task`` assesses the top class for "multiclass", the probability of class 1 for "binary".
     """
     mass = CutBins(bins, "halfway")
     even = EdgeBins(np.arange(1, bins) / bins)
@@ -213,7 +222,10 @@ def verified_calibration(
 
 
 def helm(*, task: ClassificationTask = "multiclass") -> Preset:
-    """Return ``ece_10_bin`` of HELM, which is :func:`verified_calibration` ``("ece-em", 10)``."""
+    """Return ``ece_10_bin`` of HELM, which is :func:`verified_calibration` ``("ece-em", 10)``.
+
+    ``task`` assesses the top class for "multiclass", the probability of class 1 for "binary".
+    """
     return Preset(ECE(CutBins(10, "halfway")), _top_or_event(task), "HELM, ece_10_bin")
 
 
@@ -222,7 +234,8 @@ def hle(bin_size: int = 100, *, task: ClassificationTask = "binary") -> Preset:
 
     Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with the remainder,
     does not count: up to 199 of the surest answers. Equal confidences are cut apart by their order
-    in the file. ``RMSCE`` has neither fault.
+    in the file. ``RMSCE`` has neither fault. ``task`` assesses the top class for "multiclass", the
+    probability of class 1 for "binary".
     """
     whole("bin_size", bin_size)
     return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)
@@ -234,7 +247,8 @@ def monai(
     """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
     It is the mean over classes, unless ``class_index`` picks one. Its bins are (a, b], its
-    precision is single.
+    precision is single. ``metric`` is "expected" for the average gap of the bins, "maximum" for the
+    largest.
     """
     edges = _even(bins, top=1.0 + float(np.finfo(np.float32).eps), least=2)
     errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}
@@ -253,7 +267,8 @@ def relplot(*, task: ClassificationTask = "multiclass") -> Preset:
     exceed, and the number is the error there, below the width (8 % of it at n = 200 000); the
     integral is a sum of max(200, 10 / σ) points; data are split between two neighbours on a grid of
     max(2000, 20 / σ) / 2 + 1 points; the kernel ends at a distance of ½; and 10^−4 is added to the
-    density.
+    density. ``task`` assesses the top class for "multiclass", the probability of class 1 for
+    "binary".
     """
     return Preset(RelplotSmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
@@ -262,7 +277,12 @@ def calibrationerrors_jl(
     binning: Literal["uniform", "median-variance"] = "uniform", bins: int = 10, *,
     min_size: int = 10, distance: str = "tv",
 ) -> Preset:  # fmt: skip
-    """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector."""
+    """Return the ECE of CalibrationErrors.jl (Widmann et al. 2019), of the whole vector.
+
+    ``binning`` "uniform" has ``bins`` slices along each axis, "median-variance" is a
+    :class:`VarianceTree` with cells of at least ``min_size`` rows. ``distance`` is as for
+    :class:`ECE`.
+    """
     partitions: dict[str, Binning] = {"uniform": UniformBins(bins)}
     partitions["median-variance"] = VarianceTree(min_size)
     statistic = ECE(_chosen("binning", binning, partitions), distance=distance)

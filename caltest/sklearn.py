@@ -252,7 +252,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Fit the recalibration, and the estimator unless it is fitted; y holds its classes.
 
-        Weights go to both. Rows of one group, such as a patient, are kept in one fold.
+        Weights go to both. Rows of one group, such as a patient, are kept in one fold. ``X`` (n, d)
+        are features, ``y`` (n,) classes; the fitted object is returned.
         """
         truth: AnyArray = column_or_1d(y, warn=True)
         check_classification_targets(truth)

@@ -57,6 +57,7 @@ def log_to_wandb(
     """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
 
     ImportError without W&B, which ``caltest[wandb]`` installs; RuntimeError when no run is active.
+    ``name``, ``step`` are as there; ``run`` is the run, by default the active one.
     """
     try:
         import wandb

@@ -241,6 +241,7 @@ def admitted(
 
     ``in_order`` is for tests that allow for dependence on earlier rows; ``stakes`` keeps weights as
     amounts instead of ratios. UnsupportedFactError for designs that the verb does not take.
+    ``verb`` is the public function that asks.
     """
     # Tests look at ratios of weights; whole numbers among them have exact laws
     if data.weights is not None and not stakes:
@@ -511,7 +512,10 @@ def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> 
 
 
 def noted(data: SomeSource, note: str | None) -> SomeSource:
-    """Return rows with a note on how they were matched; without a note, the data unchanged."""
+    """Return rows with a note on how they were matched; without a note, the data unchanged.
+
+    The note is added to the field ``notes``; tallies are returned unchanged.
+    """
     if note is None or not isinstance(data, Predictions):
         return data
     return replace(data, notes=(*data.notes, note))
@@ -584,7 +588,9 @@ class Analysis:
         """Look at validated data through a lens; a tally takes the sums that it has for the lens.
 
         Very many unweighted rows of two classes are replaced by sums over fine bins, if these give
-        the estimates of all ``summable`` statistics up to rounding.
+        the estimates of all ``summable`` statistics up to rounding. ``lens`` None is the usual
+        lens; ``rng`` is named in results if it is a seed. StatisticError for a tally without sums
+        for the lens.
         """
         if not isinstance(data, Predictions):
             tally = data.through(lens)
@@ -755,7 +761,8 @@ def evaluated(
 ) -> tuple[Prepared, float]:
     """Return (prepared, value): the statistic with fixed predictions, and its observed value.
 
-    ``before`` is the number of classes before the lens, which sums do not know.
+    ``before`` is the number of classes before the lens, which sums do not know. StatisticError if
+    the statistic fails on the data, or is not a finite number there.
     """
     if before > problem.n_classes:
         refuse_merged(statistic, before, problem.n_classes)

@@ -324,7 +324,7 @@ def _null_of_total(
     u is the utility gained by a row, v the utility that its probabilities promise, and w its
     weight. ``table`` has the utilities of every row under every label, ``weighted`` the same times
     w. The law is exact where possible; otherwise labels are redrawn, with their dependence if rows
-    have clusters.
+    have clusters. ``analysis`` holds the rows; ``n_resamples`` and ``rng`` are for redraws.
     """
     data = analysis.rows
     deviation = float(np.sqrt(weighted.variance.sum()))
@@ -532,6 +532,8 @@ def _moments(
 
     ``ends`` (2, T) are two pseudo-units of average size that count ``pseudo`` times each. A mean is
     a ratio of sums over units: errors are those of its linearisation, Σ_g (S_g − m_g mean).
+    ``gains`` has the sums of the units at T thresholds; the quantile belongs to ``level``,
+    two-sided.
     """
     from scipy.stats import t as student
 
@@ -615,7 +617,8 @@ def _as_thresholds(thresholds: ArrayLike | None) -> FloatArray:
 def _two_sided(p: FloatArray, events: int) -> float:
     """Return P(|N − E N| ≥ |events − E N|), N the number of events.
 
-    N is a sum of independent events with probabilities ``p`` (n,).
+    N is a sum of independent events with probabilities ``p`` (n,). ``events`` is the number
+    observed.
     """
     first, law, lost = poisson_binomial(p)
     counts = first + np.arange(law.size)

@@ -211,7 +211,7 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
     """Raise StatisticError for e-values of cross-validated rows.
 
     The models of other folds know the labels of these rows, so that a product of bets is no
-    e-value.
+    e-value. ``statistic`` is the one that was asked for; nothing is raised for others.
     """
     if data.folds is not None and isinstance(statistic, EValue):
         raise StatisticError(
@@ -227,7 +227,8 @@ def _by_null(
 
     ``run`` has the number of draws, seed and threads; ``early_stop`` ends the simulation once the
     test is clearly not significant. A warning says if the null distribution is a single value, so
-    that nothing can be found.
+    that nothing can be found. ``analysis`` holds the data behind the lens, ``null`` is the name or
+    scheme of the null distribution.
     """
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
@@ -764,7 +765,8 @@ class WithinFolds(Statistic):
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
         """Return the statistic prepared for each fold of the problem.
 
-        Folds in which the statistic cannot vary are left out.
+        Folds in which the statistic cannot vary are left out. The result is the sum of the
+        statistics of folds, each weighted by the weight of its rows.
         """
         data = problem.data
         mass = np.ones(data.n) if data.weights is None else data.weights

@@ -453,7 +453,8 @@ class Model:
     def of(cls, name: str, data: RowsOrTally, settings: Settings) -> Model:
         """Return the model called ``name``.
 
-        Look through the lens, and run its own calibration test.
+        Look through the lens, and run its own calibration test. ``data`` are its rows or its tally,
+        ``settings`` has lens, statistic and options.
         """
         statistic, lens = settings.statistic, settings.lens
         analysis = Analysis.through(lens, data, settings.run["rng"])
@@ -508,7 +509,8 @@ class Model:
 def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
     """Test the difference of two models; return estimate, p-value, interval and verdict.
 
-    StatisticError if the lens keeps other rows of one model than of the other.
+    StatisticError if the lens keeps other rows of one model than of the other. The difference is
+    the estimate of ``a`` less the estimate of ``b``; ``settings`` has method, level and margin.
     """
     n_a, n_b = a.analysis.problem.n, b.analysis.problem.n
     if settings.paired and n_a != n_b:
@@ -549,7 +551,9 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
 def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
     """Return p-value and interval of the difference, as fields of the result by name.
 
-    They are based on the estimated variance of the difference of debiased squared errors.
+    They are based on the estimated variance of the difference of debiased squared errors. The
+    fields are ``pvalue``, ``low`` and ``high``, of estimate of a − estimate of b, and ``notes``;
+    ``settings`` has the level.
     """
     assert a.error is not None
     assert b.error is not None
@@ -582,7 +586,8 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
     """Return the p-value of the swap test, with number of draws and ending, as fields by name.
 
     The p-value is the share of random exchanges of the two models that reach the observed
-    difference.
+    difference. The fields are ``pvalue``, ``pvalue_error``, ``low`` and ``high`` (None),
+    ``n_resamples`` and ``ended``.
     """
     of_both = a.tested, a.analysis.induced, b.analysis.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
@@ -619,7 +624,8 @@ def _score_differences(
     """Compare mean proper scores; for tallies variances omit the variation within micro-cells.
 
     ``paired`` says that both models predict the same rows. Returns one ScoreDifference per score,
-    () for tallies of more than two classes.
+    () for tallies of more than two classes. Differences are mean score of ``a`` less mean score of
+    ``b``, with intervals at ``level``.
     """
     tallies = a.times is not None
     if tallies and a.analysis.data.n_classes > 2:
@@ -748,6 +754,7 @@ def swapped_differences(
     In every row the two models change places with probability ½. Without pairs, all rows are
     distributed anew among the models. Labels move along, as a lens may give each model its own. For
     paired rows in clusters whole clusters are exchanged; StatisticError for clusters without pairs.
+    Differences have shape (B,), B = ``n_resamples``; the ending is "complete" or "interrupted".
     """
     if a.crossed is not None:
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
@@ -973,7 +980,10 @@ class Difference:
         return carried + float(np.hypot(z * np.sqrt(variance), side.lone_limit(z) - carried))
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Return the confidence interval (low, high) of the difference."""
+        """Return the confidence interval (low, high) of the difference.
+
+        It is for T_A − T_B.
+        """
         from scipy.special import stdtrit
 
         z = float(stdtrit(self.freedom, 0.5 + level / 2.0))

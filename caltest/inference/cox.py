@@ -168,7 +168,8 @@ def _wald(fits: Fits, level: float, freedom: float) -> Fields:
     """Return estimates, standard errors, intervals and Wald tests, as fields of the result.
 
     ``fits`` are (intercept, slope), their covariance, and calibration-in-the-large with its error;
-    ``freedom`` are degrees of freedom, infinite for a normal law.
+    ``freedom`` are degrees of freedom, infinite for a normal law. Fields are a dict by name;
+    intervals have the ``level``.
     """
     both, covariance, (offset, offset_se) = fits
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
@@ -375,7 +376,8 @@ def _fit(
     ``design`` X is (n, d), ``z`` (n,) the offset and ``events`` (n,) the outcomes Y, 0 where
     unknown. The score equation is weighted by the inverse probability W of a known outcome: Σ W (Y
     − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′ A⁻¹ includes the estimation of the
-    weights. O(n) per Newton step.
+    weights. O(n) per Newton step. ``censoring`` has the weights W of the rows and their influence;
+    ``link`` is "logit" or "cloglog".
     """
     beta, w = np.zeros(design.shape[1]), censoring.weights
     for _ in range(100):
@@ -536,7 +538,7 @@ def meta_analysis(
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
     """Return (log O:E, standard error) of a site, O:E being observed / expected events.
 
-    ``rows`` are those of the site. The error is derived from ``error``, the standard error of
+    ``rows`` belong to the site. The error is derived from ``error``, the standard error of
     calibration-in-the-large ``intercept``.
     """
     w = np.ones(rows.n) if rows.weights is None else rows.weights
@@ -643,7 +645,7 @@ def pooled_sites(estimates: FloatArray, level: float, calibrated: float = 0.0) -
     ``estimates`` (2, k) are estimates and standard errors, ``calibrated`` the value under
     calibration, against which the p-value tests. The result has the mean with its interval at
     ``level``, a prediction interval for another site, and the spread τ, by restricted likelihood.
-    The interval is that of Knapp & Hartung (2003).
+    The interval is by Knapp & Hartung (2003).
     """
     from scipy.special import chdtrc, stdtr, stdtrit
 

@@ -168,7 +168,8 @@ def _summary(
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
     """Warn of the test with the fewest effective clusters, if they are few.
 
-    ``level`` is the stack level, as in ``warnings.warn``.
+    ``level`` is the stack level, as in ``warnings.warn``. A FewClustersWarning says how many there
+    are.
     """
     summaries = [each for summary in summaries for each in summary.along]
     fewest = min(summaries, key=lambda summary: summary.effective)
@@ -284,7 +285,8 @@ def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArra
     """Return V_a + V_b − V_ab, the variance with crossed clusters, of the shape of ``first``.
 
     Diagonals are at least those of V_a and V_b (``first``, ``second``), as the estimate can fall
-    below them by chance; ``both`` is V_ab, with clusters that share both columns.
+    below them by chance; ``both`` is V_ab, with clusters that share both columns. V_a and V_b are
+    the variances with one column of clusters alone.
     """
     combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))

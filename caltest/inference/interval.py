@@ -217,6 +217,8 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
     """Return the function that computes bounds by a method.
 
     StatisticError for a method that does not fit the statistic or the design of the data.
+    ``request`` holds data, prepared statistic and level; the function takes it and returns bounds
+    with the debiased estimate and p-value, where known.
     """
     estimand, problem = request.prepared.estimand, request.prepared.problem
     if isinstance(problem, FollowupProblem):
@@ -379,7 +381,11 @@ class Bounds:
 
 
 def by_inversion(request: IntervalProblem) -> Bounds:
-    """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`."""
+    """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`.
+
+    ``request`` holds data, prepared statistic and level. Beside both bounds the result has the
+    debiased estimate, the noise floor and the p-value of error 0.
+    """
     estimand, size, cells = request.estimand, CELL_SIZES[request.estimand.size], request.cells
     noise = noise_of(request)
     observed, null = float(size.value(noise, noise.sums)), size.value(noise, noise.noise(0.0, 0.0))
@@ -416,7 +422,11 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 
 def noise_of(request: IntervalProblem) -> CellNoise:
-    """Return the residual sums of the cells, with random draws of their noise."""
+    """Return the residual sums of the cells, with random draws of their noise.
+
+    ``request`` holds data, prepared statistic and level. The result has sums (L, d), their
+    variances, and draws (B, L, d) of the noise, of variance 1.
+    """
     rng = np.random.default_rng(request.run["rng"])
     return cell_noise(request.prepared.problem.data, request.cells, _n_draws(request), rng)
 
@@ -446,7 +456,9 @@ def _n_draws(request: IntervalProblem) -> int:
 def by_influence(request: IntervalProblem) -> Bounds:
     """Return bounds with follow-up, from the normal law of observed − predicted in every bin.
 
-    See :mod:`caltest.inference.inversion`.
+    See :mod:`caltest.inference.inversion`. ``request`` holds data, prepared statistic and level.
+    Beside both bounds the result has the debiased estimate, the noise floor and the p-value of
+    error 0.
     """
     problem, estimand, cells = request.prepared.problem, request.estimand, request.cells
     assert isinstance(problem, FollowupProblem)
@@ -477,6 +489,7 @@ def by_cells(request: IntervalProblem) -> Bounds:
     """Return bounds of the largest |observed − predicted| of a cell.
 
     They come from simultaneous Clopper–Pearson intervals of the event rates of all cells.
+    ``request`` holds data, prepared statistic and level.
     """
     cells = request.cells
     size, predicted, events = _in_cells(request)
@@ -506,7 +519,10 @@ def by_cells(request: IntervalProblem) -> Bounds:
 
 
 def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return number of rows, mean prediction, and number of events of the cells, (L,) each."""
+    """Return number of rows, mean prediction, and number of events of the cells, (L,) each.
+
+    ``request`` holds data and prepared statistic.
+    """
     cells, size = request.cells, request.cells.counts
     return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
 
@@ -547,7 +563,9 @@ def _largest_gaps(
 def largest_above(request: IntervalProblem) -> UpperInversion:
     """Return the upper inversion for the largest |observed − predicted| of a cell.
 
-    A gap is refuted only if the numbers of events in all cells refute it.
+    A gap is refuted only if the numbers of events in all cells refute it. ``request`` holds data
+    and prepared statistic. The inversion gives the p-value of an error, and the upper bound at a
+    level.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -566,7 +584,11 @@ def largest_above(request: IntervalProblem) -> UpperInversion:
 
 
 def _gap(request: IntervalProblem, gap: float) -> float:
-    """Return a gap of the event's probability on the scale of the statistic, such as squared."""
+    """Return a gap of the event's probability on the scale of the statistic, such as squared.
+
+    ``request`` has the statistic, which says whether the scale is squared or a sum over two
+    classes.
+    """
     return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
 
@@ -574,7 +596,7 @@ def by_shift(request: IntervalProblem) -> Bounds:
     """Return bounds of observed − predicted, by tests that shift the log-odds of all predictions.
 
     See :mod:`caltest.inference.interval`. A signed difference has no noise floor and needs no
-    debiasing.
+    debiasing. ``request`` holds data, prepared statistic and level.
     """
     rows, times = request.prepared.problem.expand()[:2]
     found = signed_bounds(rows, times, request.alpha)
@@ -593,7 +615,10 @@ def by_shift(request: IntervalProblem) -> Bounds:
 
 
 def by_bootstrap(request: IntervalProblem) -> Bounds:
-    """Return bootstrap quantiles of the statistic, over resampled rows or clusters, as bounds."""
+    """Return bootstrap quantiles of the statistic, over resampled rows or clusters, as bounds.
+
+    ``request`` holds data, prepared statistic, level and the number of bootstrap samples.
+    """
     values, ended = _bootstrap(request)
     low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
     above, below = low <= 0.0 or request.side == "upper", high >= 0.0 or request.side == "lower"
@@ -615,7 +640,11 @@ def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
 
 
 def noise_floor(request: IntervalProblem) -> float:
-    """Return the mean of the statistic under calibration, exact where that is cheap to compute."""
+    """Return the mean of the statistic under calibration, exact where that is cheap to compute.
+
+    ``request`` holds data, prepared statistic and run options; otherwise the mean is over redrawn
+    labels.
+    """
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
     prepared, estimate = request.prepared, request.estimate
@@ -626,7 +655,10 @@ def noise_floor(request: IntervalProblem) -> float:
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
-    """Return the note that cells hold few rows, in a tuple; () if they hold enough."""
+    """Return the note that cells hold few rows, in a tuple; () if they hold enough.
+
+    ``cells`` has the number of rows of each cell.
+    """
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     return (SPARSE_CELLS.format(mean),) if mean < FEW_ROWS else ()
 
@@ -798,7 +830,8 @@ def _signed(
 ) -> SignedBounds:
     """Return the mean difference with its bounds; ``columns`` are (predictions, events, weights).
 
-    Each has shape (n,), and each row stands for ``times`` rows.
+    Each has shape (n,), and each row stands for ``times`` rows. ``alpha`` is the error probability
+    of each bound. The result has estimate, bounds and p-value.
     """
     from scipy.optimize import brentq
 

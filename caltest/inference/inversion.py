@@ -62,7 +62,7 @@ def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
     """Return the l1 error T₁ = Σ_b |S_b| / n, with S_b the sum of residuals in cell b, shape (…).
 
     ``sums`` (…, L, d) hold S_b for L cells and d classes, observed or in draws; |·| is the l1 norm
-    over the classes.
+    over the classes. ``cells`` has the number n of rows.
     """
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
@@ -70,7 +70,8 @@ def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
 def absolute_corrected(cells: CellNoise) -> float:
     """Return T₁ debiased by the bootstrap: T₁ − (E T₁* − T₁).
 
-    S_b* is normal around S_b, so that E T₁* is a sum of means of folded normals.
+    S_b* is normal around S_b, so that E T₁* is a sum of means of folded normals. ``cells`` has the
+    sums S_b and their variances.
     """
     from scipy.special import erf
 
@@ -86,6 +87,7 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
     """Return the lower limit of θ₁: the smallest error that the observed T₁ does not refute.
 
     An error is refuted if T₁ reaches the observed value with probability ``alpha`` or less.
+    ``cells`` has the observed sums, and draws of their noise.
     """
     observed = float(absolute_error(cells, cells.sums))
     error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
@@ -101,7 +103,9 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
 def absolute_above(cells: CellNoise) -> UpperInversion:
     """Return the upper inversion for θ₁, the l1 error.
 
-    Among all errors of one size it takes the one that makes T₁ smallest.
+    Among all errors of one size it takes the one that makes T₁ smallest. ``cells`` has the observed
+    sums, and draws of their noise. The inversion gives the p-value of an error, and the upper bound
+    at a level.
     """
     error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
@@ -131,13 +135,17 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
     """Return the squared error T₂ = Σ_b |S_b|² / (n n_b) of residual sums (…, L, d), shape (…).
 
-    ``sums`` are the observed sums of the cells, or draws of them.
+    ``sums`` are the observed sums of the cells, or draws of them. ``cells`` has the numbers n_b of
+    rows, of sum n.
     """
     return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
 
 def squared_corrected(cells: CellNoise) -> float:
-    """Return T₂ debiased: T₂ − (1/n) Σ_b V_b / n_b; a cell of one row keeps its square."""
+    """Return T₂ debiased: T₂ − (1/n) Σ_b V_b / n_b; a cell of one row keeps its square.
+
+    V_b is the estimated variance of the sum of cell b; ``cells`` has both.
+    """
     return float(((cells.sums**2 - cells.variance) / cells.size[:, None]).sum()) / cells.n
 
 
@@ -145,6 +153,7 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
     """Return the lower limit of θ₂: the smallest error that the observed T₂ does not refute.
 
     An error is refuted if T₂ reaches the observed value with probability ``alpha`` or less.
+    ``cells`` has the observed sums, and draws of their noise.
     """
     observed = float(squared_error(cells, cells.sums))
     error = cells.share_error((cells.mean_residuals**2).sum(axis=1))
@@ -160,7 +169,11 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
 
 
 def squared_above(cells: CellNoise) -> UpperInversion:
-    """Return the upper inversion for θ₂, the squared error, from T₂ debiased."""
+    """Return the upper inversion for θ₂, the squared error, from T₂ debiased.
+
+    ``cells`` has the observed sums, and draws of their noise. The inversion gives the p-value of an
+    error, and the upper bound at a level.
+    """
     size, middle = cells.size[:, None], cells.towards_middle
     # The two directions must not work against each other
     along = (cells.sums * middle).sum(axis=1, keepdims=True)
@@ -502,7 +515,9 @@ def _redrawn_by(
 ) -> FloatArray:
     """Return standardised draws (B, L, d) of the cell sums under one redraw scheme.
 
-    Residuals are multiplied by √κ of the scheme, for clusters; ``seed`` holds two words.
+    ``scheme`` says how labels are drawn; with clusters residuals are multiplied by √κ, the factor
+    that its draws lack. ``induced`` are the predictions behind the lens, ``shape`` is (B, L, d),
+    and ``seed`` holds two words.
     """
     factor = 1.0
     if isinstance(scheme, SharedRedraws):
@@ -627,7 +642,7 @@ def event_counts(
     """Return standardised event counts of the cells (B, L, d), drawn from their exact laws.
 
     ``laws`` has one (first count, probabilities, error) per cell, ``means`` and ``variances`` (L,
-    d). Cells without variance get normals.
+    d). Cells without variance get normals. ``shape`` is (B, L, d).
     """
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
     for b, (lowest, pmf, _) in enumerate(laws):
@@ -641,7 +656,8 @@ def event_counts(
 def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
     """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows.
 
-    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells.
+    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells. ``shape`` is (B, L,
+    d), with d the number of classes.
     """
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
@@ -656,7 +672,7 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
     """Return normals (B, L, d) with the correlations of class counts, Σ diag(p_i) − p_i p_iᵀ.
 
     ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells; independent normals
-    for d = 1. O(L K³).
+    for d = 1. O(L K³). ``shape`` is (B, L, d).
     """
     draws = rng.standard_normal(shape)
     if shape[2] > 1:

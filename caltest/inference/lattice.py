@@ -91,7 +91,8 @@ class CutFeature:
         Numbers are cut at the quantiles v_k = s[⌈k m / Q⌉ − 1], k < Q, of the m sorted values s, or
         between all distinct values if there are few; Q is the number of cells. Levels of at least
         ``min_rows`` rows are cells of their own, ordered by frequency, as many as are allowed. All
-        other levels are one cell, and so are missing values, the last.
+        other levels are one cell, and so are missing values, the last. ``feature`` is a column of
+        numbers or of text.
         """
         absent, values = feature.missing, feature.values[~feature.missing]
         if feature.levels is None:
@@ -117,7 +118,11 @@ class CutFeature:
         return cls(feature, code.astype(np.uint8), cut, cut, levels)
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
-        """Return the condition that selects the parts [a, b) of a cut, such as "age > 71"."""
+        """Return the condition that selects the parts [a, b) of a cut, such as "age > 71".
+
+        A condition holds column, kind, limits of low < x ≤ high and level; ``cut`` is one of the
+        groupings ``alone`` and ``paired``.
+        """
         name, last = self.feature.name, cut.size - 1
         if a < cut.ordered:
             low = self._threshold(cut.points[a - 1]) if a else None
@@ -132,7 +137,8 @@ class CutFeature:
     def phrase(self, cut: Cut, a: int, b: int) -> str:
         """Return the condition of the parts [a, b) as text.
 
-        A range that holds a single number is written "= number".
+        A range that holds a single number is written "= number". ``cut`` is one of the groupings
+        ``alone`` and ``paired``.
         """
         condition, part = self.condition(cut, a, b), cut.of[self.code]
         values = np.unique(self.feature.values[(a <= part) & (part < b)])
@@ -597,7 +603,7 @@ class Scan:
     def largest_of(self, events: FloatArray, inflation: float = 1.0) -> FloatArray:
         """Return the largest evidence (B,) for weighted numbers of events (B, S) of all segments.
 
-        ``inflation`` multiplies gains, as in :meth:`largest`.
+        ``inflation`` multiplies gains, as in :meth:`highest`.
         """
         floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(events))
         _largest(
@@ -671,7 +677,8 @@ class LabelSchemes:
     def scan(self, lattice: Lattice) -> Scan:
         """Return the scan of a lattice for these data.
 
-        With clusters, pilot redraws estimate how much more the sums of segments vary.
+        With clusters, pilot redraws estimate how much more the sums of segments vary. The scan
+        holds the expectations of all segments under calibration.
         """
         data, p = self.data, np.ascontiguousarray(self.data.probs[:, 0])
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -730,7 +737,10 @@ class EvidenceOfLanes:
     inflation: float
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,).
+
+        ``seed`` is the pair of integers that keys the random stream.
+        """
 
         def highest(block: AnyArray) -> FloatArray:
             return self.scan.largest_of(self.scan.lattice.counts(block), self.inflation)

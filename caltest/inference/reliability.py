@@ -468,7 +468,11 @@ def drawn_pvalues(
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
-    """Return observed − predicted in all cells, (B, L), for label vectors (B, n)."""
+    """Return observed − predicted in all cells, (B, L), for label vectors (B, n).
+
+    ``probs`` (n, K) are the predictions; ``cells`` partition them for the first classes, whose
+    cells follow each other.
+    """
     gaps = [c.mean(labels == j) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 

@@ -226,7 +226,8 @@ def _event(analysis: Analysis) -> Predictions:
 def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
     """Return (columns, left_out): the features to search, and the names of the features left out.
 
-    The prediction itself, and for the top class the predicted class, are searched as well.
+    The prediction itself, and for the top class the predicted class, are searched as well. ``data``
+    are the binary predictions, whose features are taken.
     """
     if data.features is None:
         raise StatisticError(
@@ -265,7 +266,8 @@ def _cells_of_columns(
     """Return (columns with cells, names of columns left out).
 
     A warning names the columns that give the outcome away, which are left out. Levels of fewer than
-    ``min_rows`` rows share a cell.
+    ``min_rows`` rows share a cell. ``columns`` are the features to cut, ``data`` the binary
+    predictions.
     """
     if data.n < 2 * min_rows:
         raise StatisticError(
@@ -329,6 +331,7 @@ def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
 
     It does if cells of at least ``min_rows`` rows hold only events or only non-events although the
     predictions make that very unlikely, or if its values predict the outcome almost without error.
+    ``data`` are the binary predictions, of which class 0 is the event.
     """
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
@@ -357,6 +360,7 @@ def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str
 
     An answer and its key are such a pair, if the outcome is that the answer is right. Both are
     numbers or both text, without missing values. O(d² + n) for d columns, if pairs differ early.
+    The dict maps the name of a column to the name of its partner.
     """
     event, found = data.labels == 0, dict[str, str]()
     if event.all() or not event.any():
@@ -588,7 +592,8 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 
     Each has the most evidence after the segments before it are recalibrated, and at least ``bar``.
     A segment of fewer columns is preferred to one of more with nearly as much evidence. ``y`` (n,)
-    are events, ``evidence`` (S,) belongs to the segments.
+    are events, ``evidence`` (S,) belongs to the segments. ``scan`` has all segments, ``bar`` is the
+    critical value.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence

@@ -455,6 +455,7 @@ def sums_after(
 
     p and y are of the event, or of the most likely class for more than two classes. ``sums`` are
     those before the rows. Running sums are equal to the bit however rows are split into updates.
+    ``probs`` (n, K) and ``labels`` (n,) are the rows.
     """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
@@ -601,6 +602,8 @@ def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     """Return the log factors that a tally gives the experts, as arrays (F,) and (N, 11).
 
     The first is for the experts outside the tree, the second for shifts at the nodes of the tree.
+    ``micro`` holds the cells of the tally; F and N are the numbers of experts outside the tree and
+    of nodes.
     """
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]

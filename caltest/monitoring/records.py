@@ -106,7 +106,8 @@ class CountedPart:
     def late(self, watch: Monitor) -> BoolArray:
         """Return which rows not yet counted have a time already bet on, booleans (m,).
 
-        They are too late for a bet at their time.
+        They are too late for a bet at their time. ``watch`` is the monitor, which knows the last
+        time.
         """
         return is_over(self.times[self.counted :], watch)
 
@@ -147,7 +148,10 @@ class CountedPart:
 
 
 def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
-    """Return which times were already bet on, booleans of the shape of ``times``."""
+    """Return which times were already bet on, booleans of the shape of ``times``.
+
+    ``watch`` is the monitor, which knows the last time.
+    """
     if watch.time is None:
         return np.zeros(times.shape, dtype=bool)
     return times < watch.time if watch.independent else times <= watch.time

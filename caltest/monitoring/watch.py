@@ -109,7 +109,11 @@ class Watch(Result):
         return as_dates(times) if self.dates else times
 
     def _evidence_card(self, numbers: tuple[tuple[str, str, str], ...], headline: str) -> Card:
-        """Return the notebook card of a monitor: alarm or no alarm, numbers, evidence curve."""
+        """Return the notebook card of a monitor: alarm or no alarm, numbers, evidence curve.
+
+        ``numbers`` are (name, value, note) of the key numbers, ``headline`` is the sentence below
+        the verdict.
+        """
         history, drawing = self.history, ""
         if len(history) > 1:
             axes = ("Rows", "log evidence; dashed: alarm")
@@ -145,9 +149,12 @@ class Watch(Result):
         return new
 
     def _same_classes(self, data: RowsOrTally, time: object) -> dict[str, object]:
-        """Check that the classes are as before; return the fields n_classes, classes and dates.
+        """Check that the classes are as before.
 
-        ``time`` are the times of the rows, or None.
+        Return fields to change: n_classes, classes and dates.
+
+        The dict has them by name. ``time`` are the times of the rows, or None.
+        InvalidPredictionsError for another number or order of classes.
         """
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
@@ -163,7 +170,10 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": classes, "dates": dates}
 
     def _rules(self, name: str, *rules: str) -> list[str]:
-        """Return the parts of a recipe: name, lens, rules, horizon."""
+        """Return the parts of a recipe: name, lens, rules, horizon.
+
+        ``name`` is the kind of monitor, ``rules`` are sentences.
+        """
         lens = [] if self.lens is None else [repr(self.lens)]
         ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
         return [name, *lens, *rules, *ahead]
@@ -256,7 +266,7 @@ class Watch(Result):
     def _refuse_types(cls, content: dict[str, Any], what: str) -> None:
         """Raise InvalidPredictionsError for fields of another type, negative counts, and NaN.
 
-        ``what`` begins the message.
+        ``what`` begins the message. ``content`` is the dictionary form of a monitor.
         """
         for f in fields(cls):
             value, kind = content.get(f.name), str(f.type)
@@ -497,9 +507,7 @@ class ComparisonMonitor(Watch):
             return on, off, np.where(same, p, off / (off - on))
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, 3).
-
-        Both log gains and the difference of the scores, a − b.
+        """Return the monitor after rows (n, 3), each both log gains and the score difference a − b.
 
         ``steps`` (n,) is the step of each row, one step for all rows of one time; ``times`` (n,)
         are the times, or None.

@@ -163,7 +163,8 @@ def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Pict
     """Return a picture with another size of figure and text.
 
     ``size`` is "paper", "screen" or "talk"; without ``legend`` its key is removed. A figure that
-    the user passed keeps its size; only its text changes.
+    the user passed keeps its size; only its text changes. ``ax`` are the axes that the user passed,
+    or None.
     """
     from matplotlib.artist import Artist
     from matplotlib.text import Text
@@ -197,7 +198,8 @@ def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list
     """Divide the area of some axes; return ``count`` panels, and an empty strip below them.
 
     Panels are in ``rows`` × ``columns`` and share their scales; ``strip`` is the height of the
-    strip relative to a panel.
+    strip relative to a panel. The result holds matplotlib axes: the panels row by row, then the
+    strip.
     """
     grid = _grid_place(ax).subgridspec(rows + 1, columns, height_ratios=[1.0] * rows + [strip])
     panels: list[Axes] = []
@@ -279,7 +281,10 @@ class Chart:
         return artist
 
     def line(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", **style: Any) -> Line2D:
-        """Draw a line through points; markers only if ``style`` asks for them."""
+        """Draw a line through points; markers only if ``style`` asks for them.
+
+        ``x`` and ``y`` (m,) are the points; ``name`` and ``words`` as for the class.
+        """
         (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0, marker="") | style)
         return self.mark(name, artist, words)
 
@@ -451,7 +456,8 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
     ``x``, ``y``, ``low``, ``high`` and ``count`` have shape (L,). The area of a point grows with
     its rows, and ``filled`` ones are solid. Cells beyond the frame are triangles at its edge. Lines
     connect cells whose ``neighbours`` numbers are consecutive, if given. ``bar`` is the style of
-    the bars, and ``shift`` moves everything sideways, in points.
+    the bars, and ``shift`` moves everything sideways, in points. ``frame`` has the limits of both
+    axes and the scale.
     """
     from matplotlib.collections import LineCollection
 
@@ -488,7 +494,8 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
          **style: Any) -> LineCollection:  # fmt: skip
     """Draw vertical bars with caps; a bar that leaves the frame ends in an arrow head.
 
-    ``x``, ``low`` and ``high`` have shape (L,).
+    ``x``, ``low`` and ``high`` have shape (L,). ``frame`` is (lowest, highest) height that is
+    shown.
     """
     from matplotlib.collections import LineCollection
 
@@ -752,7 +759,10 @@ def headline(test: CalibrationTestResult) -> str:
 def heading(
     ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
 ) -> Annotation:
-    """Write a text above the axes, or above the artist ``over``, wrapped to their width."""
+    """Write a text above the axes, or above the artist ``over``, wrapped to their width.
+
+    Lines begin at the left end of the labels of ``start``, by default of ``ax``.
+    """
     return _aligned_text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
 

@@ -196,7 +196,10 @@ def sites(
 
 
 def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
-    """Draw the curve of every site, their mean with its interval, and the prediction interval."""
+    """Draw the curve of every site, their mean with its interval, and the prediction interval.
+
+    The artists are "sites", "intervals", "mean" and "prediction".
+    """
     if (curve := result.curve) is None:
         raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
     chart, percent = Chart.of(ax, 3.2), f"{100 * result.level:g} %"
@@ -398,7 +401,10 @@ def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = 
 def adjusted(
     result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
 ) -> Picture:
-    """Draw the adjusted p-values of an audit's rows, or of joint tests."""
+    """Draw the adjusted p-values of an audit's rows, or of joint tests.
+
+    ``options`` go to :func:`pvalues`, such as ``alpha``.
+    """
     words = Style(xlabel="Adjusted p-value", text=result.recipe)
     if isinstance(result, JointTestResult):
         names = [f"{short(test.statistic)} · {test.lens}" for test in result.tests]

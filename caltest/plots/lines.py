@@ -104,7 +104,10 @@ def fitted(
 
 
 def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw Cox's recalibration curve, observed against predicted, with its band."""
+    """Draw Cox's recalibration curve, observed against predicted, with its band.
+
+    The artists are "curve" and "band".
+    """
     chart, p = Chart.of(ax, 3.2), np.linspace(0.0, 1.0, 401)[1:-1]
     frequency, low, high = result.curve(p)
     words = f"fitted: intercept {result.intercept:.2f}, slope {result.slope:.2f}"
@@ -409,7 +412,10 @@ def limits(
 def interval(
     result: ConfidenceIntervalResult, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw an estimate, its interval (an arrow where it is open) and the noise floor."""
+    """Draw an estimate, its interval (an arrow where it is open) and the noise floor.
+
+    The artists are "estimate", "interval" and "floor".
+    """
     chart = Chart.of(ax, 1.5)
     low = None if result.side == "upper" else result.low
     high = None if result.side == "lower" else result.high
@@ -434,7 +440,10 @@ def interval(
 def decomposition(
     parts: CORPDecomposition | BrierDecomposition, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw the parts of a mean score as steps that lead from 0 to the score."""
+    """Draw the parts of a mean score as steps that lead from 0 to the score.
+
+    The artist is "bars".
+    """
     signs = SCORE_PARTS[type(parts)]
     steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
     heights, levels = np.append(steps, parts.mean_score), np.cumsum(steps)
@@ -496,7 +505,8 @@ def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool 
 def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatArray]:
     """Return (edges, probabilities) of a histogram of a null distribution.
 
-    The estimate is an edge, or the centre of a column for discrete laws.
+    The estimate is an edge, or the centre of a column for discrete laws. Edges have shape (m + 1,),
+    probabilities (m,).
     """
     if isinstance(law, SimulatedNull):
         values, mass = law.values, np.full(len(law), 1.0 / len(law))

@@ -460,7 +460,7 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
     """Draw arrows from predictions to outcomes with dots at their start, significant ones last.
 
     ``corners`` are the positions of the classes in the picture; cells of fewer than ``min_count``
-    rows have no arrow.
+    rows have no arrow. ``cells`` has predictions and frequencies, and which cells are significant.
     """
     significant = cells.significant
     few = (cells.count < min_count) & ~significant

@@ -517,6 +517,7 @@ def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
     """Return a sentence for each row that finds wrong probabilities of single items.
 
     It says that the scatter is no miscalibration on average, unless a row rejects that as well.
+    ``rows`` are the rows of the audit.
     """
     found = [row.individual for row in rows if row.verdict is Finding.SINGLE_ITEMS]
     also = " also" * any(row.verdict.rejects for row in rows)
@@ -605,6 +606,8 @@ def _wrong(
 
     ``top`` is the first row about the top class; ``means`` are its mean confidence and accuracy,
     and ``event_means`` mean prediction and event rate of label 1, NaN for more than two classes.
+    ``rows`` are the rows of the audit, the headline first; ``alpha`` is the level. The direction is
+    "too high", "overconfident" or another of the report, "" if none is clear.
     """
     (confidence, accuracy), (mean, rate), direction = means, event_means, ""
     called = f"P({data.event_name})" if data.event_name else f"Class {data.class_name(1)}"
@@ -654,7 +657,7 @@ def _wrong(
 def _passing(row: AuditRow) -> str:
     """Return, as printed, the largest error of a row that noise could explain.
 
-    It is the critical value of the row's test.
+    It is the critical value of the row's test. It is text, in the unit of the row.
     """
     return format_value(row.critical, row.test.null_std)
 
@@ -685,7 +688,10 @@ def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...]) -> list[str]:
 
 
 def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
-    """Return the names of unused columns that a segment search could take as features."""
+    """Return the names of unused columns that a segment search could take as features.
+
+    It is () if there are none.
+    """
     rows = data.rows
     if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:
         return ()
@@ -705,7 +711,7 @@ def _beside(
 
     The interval of the headline error decides, unless a segment, a class or a subgroup in
     ``elsewhere`` certainly or possibly exceeds the tolerance. ``n`` is used to say how many rows
-    would decide.
+    would decide. ``bounds`` belong to the headline error, ``rows`` the rows of the audit.
     """
     rejected = any(row.verdict.rejects for row in rows)
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
@@ -749,7 +755,7 @@ def _beside(
 def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
     """Return the segment with the largest lower bound of |observed − predicted|.
 
-    Only rejected searches count; None without one.
+    Only rejected searches count; None without one. ``rows`` are the rows of the audit.
     """
     searches = [row.search for row in rows if row.search is not None and row.verdict.rejects]
     segments = [segment for search in searches for segment in search.segments]
@@ -812,7 +818,8 @@ class ErrorBounds:
     def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
         """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair.
 
-        ``draws`` holds n_resamples, rng and workers.
+        ``draws`` holds n_resamples, rng and workers. The result has the plug-in error, the debiased
+        one and both bounds.
         """
         statistic, lens = pair
         alpha = min(alpha, 0.25)
@@ -829,7 +836,8 @@ class ErrorBounds:
         """Compute the interval for the error of a class or subgroup, also by its mean difference.
 
         The absolute value of mean observed − predicted is at most the error. Its lower bound and
-        that of the error each have half of ``alpha``, and the larger one is taken.
+        that of the error each have half of ``alpha``, and the larger one is taken. ``pair`` is
+        (statistic, lens); ``draws`` holds n_resamples, rng and workers.
         """
         whole, half = cls.of(data, pair, alpha, draws), min(alpha, 0.25) / 2.0
         try:

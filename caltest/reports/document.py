@@ -531,7 +531,8 @@ def first_of_kind(kind: type[ResultT], sections: Sequence[Section]) -> ResultT |
 def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
     """Return a paragraph on methods and results, ready to paste into a paper.
 
-    ``profile`` selects the wording, "clinical" with the measures that TRIPOD+AI asks for.
+    ``profile`` selects the wording, "clinical" with the measures that TRIPOD+AI asks for. ``audit``
+    and the results of ``sections`` give the numbers.
     """
     words, data = WORDING["profiles"][profile], first_of_kind(DataSummary, sections)
     assert data is not None

@@ -320,7 +320,8 @@ def diagram(
     """Return one view of a reliability curve of one component as an SVG element.
 
     ``view`` is "probability", "difference" or "logodds"; ``smooth`` holds predictions and rates of
-    a smooth curve, arrays of shape (L,).
+    a smooth curve, arrays of shape (L,). ``words`` are axis titles and nouns; ``curve`` has the
+    bins.
     """
     x, y = _axes(curve, view, words)
     bins = _bins(curve, view)
@@ -385,7 +386,8 @@ def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[View
     """Return the scales (x, y) of a view of the reliability diagram.
 
     ``view`` is "probability", "difference" or "logodds". Axes of rates end at round values, those
-    in log-odds at the outermost bins.
+    in log-odds at the outermost bins. ``words`` are axis titles and nouns. A scale maps values to
+    coordinates of the picture and has ticks.
     """
     ends = (LEFT_MARGIN, WIDTH - RIGHT_MARGIN), (HEIGHT - BOTTOM - STRIP, TOP)
     p, o = curve.predicted, curve.observed
@@ -443,7 +445,8 @@ def _tick(value: float, view: str, step: float) -> str:
 def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
     """Return SVG elements of the grid, the tick labels and the axis titles of a view.
 
-    ``x`` and ``y`` are its scales; ``view`` is "probability", "difference" or "logodds".
+    ``x`` and ``y`` are its scales; ``view`` is "probability", "difference" or "logodds". ``words``
+    has the axis titles.
     """
     base, out = HEIGHT - BOTTOM, []
     y_view = "difference" if view == "difference" else "share"
@@ -483,7 +486,8 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
 def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
     """Return SVG elements of the line of perfect calibration and of the tolerance band.
 
-    ``x`` and ``y`` are the scales of the ``view``.
+    ``x`` and ``y`` are the scales of the ``view``. ``words`` has the tolerance. ``view`` is
+    "probability", "difference" or "logodds".
     """
     if view != "difference":
         low, high = max(x.low, y.low), min(x.high, y.high)
@@ -497,7 +501,10 @@ def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> li
 
 
 def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> str:
-    """Return the histogram of all predictions, drawn as a strip below the plot, as SVG."""
+    """Return the histogram of all predictions, drawn as a strip below the plot, as SVG.
+
+    ``x`` is the horizontal scale, ``words`` has the nouns of the hover text.
+    """
     base, edges = HEIGHT - BOTTOM, LOGIT_EDGES if x.odds else SHARE_EDGES
     place = np.searchsorted(edges, SPREAD_EDGES[:-1] + 1e-12, side="right") - 1
     counts = np.bincount(place, curve.spread[0], len(edges) - 1)
@@ -519,7 +526,8 @@ def _bin_mark(each: Bin, x: ViewScale, y: ViewScale, words: PictureWords, wide: 
     """Return the bar and the dot of one bin as SVG, with hover text.
 
     A dot beyond the scale becomes an arrow. ``wide`` is half of the width, in units of the view
-    box, that reacts to the pointer.
+    box, that reacts to the pointer. ``each`` is the bin as drawn, ``x`` and ``y`` are the scales of
+    the view, ``words`` has the nouns of the text.
     """
     value, cx, bar, tail = each.observed - each.shift, x(each.predicted), "", "."
     if np.isfinite(each.low) and np.isfinite(each.high):
@@ -588,7 +596,8 @@ def _direct_labels(
 ) -> list[str]:
     """Return SVG text inside the plot: labels of the diagonal, of the worst bin and of one bar.
 
-    ``bins`` are the bins as drawn, ``x`` and ``y`` the scales of the ``view``.
+    ``bins`` are the bins as drawn, ``x`` and ``y`` the scales of the ``view``. ``view`` is
+    "probability", "difference" or "logodds"; ``words`` has the nouns of the text.
     """
     out: list[str] = []
     boxes = [(x(b.predicted), y(b.observed - b.shift)) for b in bins]
@@ -659,6 +668,7 @@ def _diagonal_costs(
     """Return how much the label of the diagonal would hide at each place it may take.
 
     ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
+    ``x`` and ``y`` are the scales of the view.
     """
     cost, costs = _cost_of(marks, 46.0, 40.0, taken), []
     for place, anchor, drop in DIAGONAL_PLACES:
@@ -739,7 +749,8 @@ def switch(
 ) -> str:
     """Return HTML with the three views of a reliability diagram; radio buttons and CSS switch them.
 
-    ``smooth`` are predictions and rates of a smooth curve, (L,) each, or None.
+    ``smooth`` are predictions and rates of a smooth curve, (L,) each, or None. ``words`` are axis
+    titles and nouns; ``curve`` has the bins.
     """
     first = 2 if words.odds else 0
     tabs = "".join(

@@ -99,6 +99,8 @@ class AuditQuestion:
         """Return a question that is answered by one lens.
 
         ``words`` are the question as printed, and ``suffix`` is appended to the name of the lens.
+        ``kind`` selects the test and the wording, such as "error"; ``statistics`` are tested
+        together through ``lens``.
         """
         pairs = tuple((statistic, lens) for statistic in statistics)
         return cls(f"{lens!r}{suffix}", words, kind, pairs)
@@ -210,7 +212,10 @@ def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
 
 
 def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
-    """Return the questions of all rows together."""
+    """Return the questions of all rows together.
+
+    Each has the (statistic, lens) pairs that answer it.
+    """
     n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
     # A slope, a shift, and waves or bumps of any width: what bins of one width may miss
@@ -438,7 +443,8 @@ def worst_test(question: AuditQuestion, tests: Tests) -> int:
     """Return the index of the test that represents a question with several tests.
 
     It is the test with the largest lower bound of its error. Statistics without bins have no common
-    unit: there it is the one with the largest z-score.
+    unit: there it is the one with the largest z-score. ``tests`` are the results, one for each pair
+    of the question.
     """
     if question.kind == "shape":
         return max(range(len(tests)), key=lambda j: tests[j].excess / (tests[j].null_std or inf))
@@ -458,7 +464,7 @@ def _worst(data: RowsOrTally, question: AuditQuestion, worst: int) -> str:
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
     """Return the search as a test: observed − predicted of its worst segment, with its p-value.
 
-    The p-value is that of the search of all segments.
+    The p-value belongs to the search of all segments.
     """
     shared = {field.name: vars(search)[field.name] for field in fields(Result)}
     names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")

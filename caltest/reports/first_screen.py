@@ -223,7 +223,10 @@ def _bounded_classes(f: Findings) -> list[tuple[str, ConfidenceIntervalResult | 
 
 
 def _means_of(f: Findings, name: str) -> tuple[float, float]:
-    """Return mean prediction and event rate of a subgroup or a class."""
+    """Return mean prediction and event rate of a subgroup or a class.
+
+    ``f`` holds the data, ``name`` is the subgroup or class.
+    """
     if f.grouped is not None and name in (groups := f.grouped.subgroups()):
         part = replace(f.grouped, by=None).take(groups[name])
         predicted, observed = View.through(f.view.lens, part).problem.means()
@@ -274,7 +277,8 @@ def _headline(
     """Return the lines of the headline, in one or two strings.
 
     The first that applies is reported: the worst subgroup, the average, the slope, or the error
-    that could not have been detected.
+    that could not have been detected. ``f`` holds data, audit and settings; ``signed`` is the
+    interval of observed − predicted, ``parts`` are the lines of subgroups or classes.
     """
     predicted, observed = f.means
     called = "predictions" if f.words.rows in ("", "observations") else "risks"
@@ -355,6 +359,7 @@ def _matters(
 
     Without a tolerance it counts how many more or fewer outcomes there were than predicted.
     ``signed`` is the interval of observed − predicted, ``parts`` the lines of subgroups or classes.
+    ``f`` holds data, audit and settings.
     """
     tolerance, audit = f.audit.tolerance, f.audit
     if tolerance is None:
@@ -458,7 +463,8 @@ def _numbers(
 def _at_least(signed: ConfidenceIntervalResult | None, low: float) -> str:
     """Return a note on the lower bound of the error by the mean difference, if it is above ``low``.
 
-    The absolute value of mean observed − predicted is at most the error.
+    The absolute value of mean observed − predicted is at most the error. ``signed`` is the interval
+    of observed − predicted, or None. The note is "" otherwise.
     """
     if signed is None or signed.low is None or signed.high is None:
         return ""

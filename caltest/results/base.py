@@ -163,7 +163,10 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from :meth:`to_json`."""
+        """Rebuild from :meth:`to_json`.
+
+        Raises as :meth:`from_dict`.
+        """
         return cls.from_dict(json.loads(text))
 
     def to_frame(self) -> polars.DataFrame | pandas.DataFrame:
@@ -406,7 +409,10 @@ def _plain(value: object) -> object:
 
 
 def _hashable(value: object) -> object:
-    """Return a plain value in hashable form: tuples replace lists and dictionaries."""
+    """Return a plain value in hashable form: tuples replace lists and dictionaries.
+
+    ``value`` is a value of a dictionary form.
+    """
     if isinstance(value, dict):
         return tuple((name, _hashable(v)) for name, v in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -530,20 +530,30 @@ class MetaAnalysis(Result):
 
 
 def _with_error(name: str, effect: PooledEffect) -> tuple[float, float]:
-    """Return a pooled mean with its standard error; for O:E on the scale of the ratio."""
+    """Return a pooled mean with its standard error; for O:E on the scale of the ratio.
+
+    The pair is (mean, standard error); ``name`` is the measure, "O:E" or another, and ``effect``
+    has logarithms for O:E.
+    """
     if name != "O:E":
         return effect.mean, effect.mean_se
     return exp(effect.mean), exp(effect.mean) * effect.mean_se
 
 
 def _pair(name: str, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return the limits ``ends`` of an interval; for O:E as ratios instead of logarithms."""
+    """Return the limits ``ends`` of an interval; for O:E as ratios instead of logarithms.
+
+    The pair is (low, high); ``name`` is the measure.
+    """
     low, high = ends
     return (exp(low), exp(high)) if name == "O:E" else (low, high)
 
 
 def _ratio(name: str, values: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    """Return logarithms of O:E as ratios, and values of other measures unchanged."""
+    """Return logarithms of O:E as ratios, and values of other measures unchanged.
+
+    ``name`` is the measure, "O:E" or another; the result has the form of ``values``.
+    """
     if name != "O:E":
         return values
     return tuple(np.exp(values).tolist()) if isinstance(values, tuple) else float(np.exp(values))

@@ -514,7 +514,10 @@ class ReliabilityCurve(Result):
         return self.band not in CONFIDENCE_BARS
 
     def of(self, component: int) -> ReliabilityCurve:
-        """Return the curve of one component (class or subgroup) alone."""
+        """Return the curve of one component (class or subgroup) alone.
+
+        ``component`` is its number in ``names``.
+        """
         rows = self.component == component
         return replace(
             self,

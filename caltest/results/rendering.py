@@ -185,13 +185,19 @@ def text(
 
 
 def document_markdown(content: Content) -> str:
-    """Return tables, sentences and recipe in Markdown."""
+    """Return tables, sentences and recipe in Markdown.
+
+    ``content`` is a result as title, tables, sentences and recipe.
+    """
     sentences = map(markdown_text, (*content.sentences, content.recipe))
     return "\n\n".join([*map(markdown, content.tables), *sentences]) + "\n"
 
 
 def document_latex(content: Content) -> str:
-    """Return the tables in LaTeX, with the recipe as a comment."""
+    """Return the tables in LaTeX, with the recipe as a comment.
+
+    ``content`` is a result as title, tables, sentences and recipe.
+    """
     recipe = " ".join(content.recipe.split())
     return "\n\n".join([f"% {recipe}", *map(latex, content.tables)]) + "\n"
 
@@ -243,7 +249,10 @@ _NUMBER = re.compile(r"[<≤+−-]?\s?\d|–?$")
 
 
 def listed_fields(values: Mapping[str, object]) -> Columns:
-    """Return a two-column table of the fields that are text, numbers, or tuples of these."""
+    """Return a two-column table of the fields that are text, numbers, or tuples of these.
+
+    The columns are names and values; ``values`` are the fields by name.
+    """
     plain = {k: v for k, v in values.items() if isinstance(v, (str, int, float, tuple))}
     names = [name.replace("_", " ") for name in plain]
     return {"": names, "value": [cell(name, value) for name, value in plain.items()]}
@@ -317,7 +326,8 @@ def texts(
 ) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
     """Return (headings, rows of cells, numeric): the texts of a table, with ``mark_up`` applied.
 
-    ``numeric`` says which columns hold numbers.
+    ``numeric`` says which columns hold numbers. ``columns`` maps headings to values; a row is a
+    tuple of strings.
     """
     lists = {name: list(values) for name, values in columns.items()}
     cells = [list(map(cell, repeat(name), v, _spreads(lists))) for name, v in lists.items()]
@@ -376,7 +386,8 @@ def aligned(columns: Columns) -> list[str]:
 
     A table that is too wide first loses the columns named in ``SPARED``, then a blank between
     columns. If that is not enough, long texts continue in lines below, and the table is shown in
-    parts that all begin with its first column. Numbers are never broken.
+    parts that all begin with its first column. Numbers are never broken. ``columns`` maps headings
+    to the values of the rows.
     """
     heads, rows, numeric = texts(columns, str)
     lines: list[Sequence[str]] = [heads, *rows]
@@ -469,7 +480,10 @@ def markdown_text(text: str) -> str:
 
 
 def markdown(columns: Columns) -> str:
-    """Return a table in GitHub's Markdown."""
+    """Return a table in GitHub's Markdown.
+
+    ``columns`` maps headings to the values of the rows.
+    """
     heads, rows, numeric = texts(columns, markdown_text)
     rule = ["--:" if number else "---" for number in numeric]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
@@ -486,7 +500,10 @@ def latex_text(text: str) -> str:
 
 
 def latex(columns: Columns) -> str:
-    """Return a ``tabular`` with the rules of the package booktabs."""
+    """Return a ``tabular`` with the rules of the package booktabs.
+
+    ``columns`` maps headings to the values of the rows.
+    """
     heads, rows, numeric = texts(columns, latex_text)
     begin = rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}"
     lines = [rf"  {' & '.join(cells)} \\" for cells in (heads, *rows)]
@@ -495,7 +512,10 @@ def latex(columns: Columns) -> str:
 
 
 def html(columns: Columns) -> str:
-    """Return a table as HTML; each cell has the name of its column as ``data-label``."""
+    """Return a table as HTML; each cell has the name of its column as ``data-label``.
+
+    ``columns`` maps headings to the values of the rows.
+    """
     heads, rows, numeric = texts(columns, lambda text: escape(with_minus(text)))
     sides = [f'style="text-align:{"right" if number else "left"}"' for number in numeric]
     labels = [f'{side} data-label="{head}"' for side, head in zip(sides, heads, strict=True)]

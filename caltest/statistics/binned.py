@@ -58,7 +58,8 @@ class BinnedError(CellStatistic):
 
         ``distance`` compares observed and predicted frequencies of a cell: a name or a function.
         ``combine`` adds up the cells or takes the largest; ``root`` takes the square root of the
-        sum. They determine the grid of the exact law and the estimand.
+        sum. They determine the grid of the exact law and the estimand. ``cells`` partition the
+        rows; a distance by name is "tv", "l1", "l2", "sqeuclidean" or "max".
         """
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.
@@ -90,7 +91,7 @@ class BinnedError(CellStatistic):
         """Return mass · distance of the cells for a distance given as a function, shape (B, L).
 
         ``sums`` (B, L, d) are residual sums; the function is called with observed and predicted
-        means.
+        means. ``at`` selects the cells.
         """
         mass, expected = self.cells.mass[at, None], self.cells.expected[at]
         events = sums + expected
@@ -107,7 +108,8 @@ class BinnedError(CellStatistic):
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return a compiled resampler of rows; None where none exists.
 
-        It needs a named distance, and rows without weights or clusters.
+        It needs a named distance, and rows without weights or clusters. ``scheme`` says how rows
+        are drawn. Its ``replicates(seed, first, count)`` returns values (count,).
         """
         problem, cells = self.problem, self.cells
         named = isinstance(self.distance, str) and problem.exact and problem.weight is None
@@ -286,7 +288,8 @@ class ClusterPairs(SumStatistic):
         """Return the statistic for cells whose rows are clustered by one or two columns (n,).
 
         Each cell is divided by cluster; a cell with one cluster has no pairs and adds nothing. O(n
-        log n).
+        log n). ``columns`` hold the number of the cluster of every row; ``estimand`` is the
+        population error that the statistic estimates.
         """
 
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
@@ -782,7 +785,8 @@ class ClassCells(Prepared):
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
         """Return a compiled resampler of rows, or None.
 
-        None is returned where resampled rows do not keep their cells.
+        None is returned where resampled rows do not keep their cells. ``scheme`` says how rows are
+        drawn. The resampler's ``replicates(seed, first, count)`` returns values (count,).
         """
         outcomes = scheme.label_chances(self.data) if self.fixed else None
         if outcomes is None:
@@ -793,7 +797,10 @@ class ClassCells(Prepared):
         return resampled_classes(*rows, self._combined)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
-        """Return the mean or the largest over classes of errors (B, K), shape (B,)."""
+        """Return the mean or the largest over classes of errors (B, K), shape (B,).
+
+        The field ``aggregate`` says which.
+        """
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
 
 

@@ -79,7 +79,11 @@ class Pools(LabelStatistic):
     score: Score
 
     def fit(self, labels: IntArray) -> IsotonicFit:
-        """Return the isotonic regression of labels (n,) on the fixed predictions; O(n)."""
+        """Return the isotonic regression of labels (n,) on the fixed predictions; O(n).
+
+        The fit holds the distinct predictions in increasing order, the recalibrated values and the
+        numbers of rows, (G,) each.
+        """
         from scipy.optimize import isotonic_regression
 
         first = np.append(0, self.ends[:-1])

@@ -747,7 +747,7 @@ def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
     """Return the matrix that standardises d levels, and K slopes given the levels, (d + K, d + K).
 
     ``covariance`` is the covariance of levels and slopes; variances up to ``nothing`` count as 0.
-    Rows are 0 where a component cannot vary.
+    Rows are 0 where a component cannot vary. Levels come first in both.
     """
     basis = np.zeros_like(covariance)
     for row in range(len(covariance)):

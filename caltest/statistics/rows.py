@@ -396,6 +396,7 @@ class Redraws:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
 
         A replicate depends on the seed and its number only, so that batches may be of any size.
+        ``seed`` is the pair of integers that keys the random stream.
         """
         values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
         for draw, readers in self.groups:
@@ -426,6 +427,7 @@ class VoteRedraws:
 
         It applies to a statistic of sums if the clusters of the rows are items with several votes,
         and no cell of the statistic divides an item. ``scheme`` gives the dependence of the votes.
+        ``problem`` has the rows; ``replicates(seed, first, count)`` returns values (count,).
         """
         if not getattr(statistic, "takes_counts", False):
             return None
@@ -441,7 +443,8 @@ class VoteRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Replicates are computed in blocks, whose size does not change them.
+        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
+        integers that keys the random stream.
         """
         at_once = max(2, COUNTS_AT_ONCE // self.draws.probs.size)
         values = []
@@ -486,7 +489,8 @@ class CountedRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Replicates are computed in blocks, whose size does not change them.
+        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
+        integers that keys the random stream.
         """
         lanes, values = self._lanes(), [np.empty(0)]
         # One more than needed: NumPy adds up a single column in another order, so none is alone.
@@ -524,7 +528,10 @@ class Beside:
     parts: list[CountedRedraws]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1`` of the S statistics, (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1`` of the S statistics, (count, S).
+
+        ``seed`` is the pair of integers that keys the random stream.
+        """
         return np.column_stack([part.replicates(seed, first, count) for part in self.parts])
 
 
@@ -727,7 +734,8 @@ class FollowupProblem(RowProblem):
     def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
         """Return Σ W Y / Σ W less the mean prediction of every cell, (B, L).
 
-        It is NaN for a cell without a known outcome.
+        It is NaN for a cell without a known outcome. W is the inverse probability of a known
+        outcome and Y the outcome, in B sets of ``outcomes``.
         """
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
         events, mass = (cells.sum(part, axis=1) for part in parts)

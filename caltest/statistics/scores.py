@@ -409,7 +409,8 @@ class ItemRedraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, (count,).
 
-        Replicates are computed in blocks, whose size does not change them.
+        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
+        integers that keys the random stream.
         """
         some = self.statistic
         values = np.empty(count)

@@ -180,7 +180,10 @@ class SmoothReader:
         return np.asarray(factor**0.5 * solution[0])
 
     def _binned(self, block: AnyArray, grid: _Grid) -> FloatArray:
-        """Return the residuals of a block (n, B) on the points of a grid, (B, steps + 1)."""
+        """Return the residuals of a block (n, B) on the points of a grid, (B, steps + 1).
+
+        The block holds events as 0 and 1, or residuals W (Y − p), rows in order of the predictions.
+        """
         cell, shares = grid.places
         sums = np.zeros((grid.steps + 3, block.shape[1]))
         _spread_out(block, cell, shares if self.residuals else self.weights * shares, sums)
@@ -611,7 +614,10 @@ class SmoothGaps(LabelStatistic):
         return GapReader(self)
 
     def smoothed(self, labels: IntArray) -> FloatArray:
-        """Return the smoothed event frequency at each prediction (n,), in increasing order."""
+        """Return the smoothed event frequency at each prediction (n,), in increasing order.
+
+        ``labels`` (n,) are the outcomes of the rows in their own order.
+        """
         return self._curves(labels[None, :])[0]
 
     def batch(self, labels: IntArray) -> FloatArray:

@@ -101,6 +101,8 @@ class ClusteredTally(AnyTally):
 
         ``clusters`` is an array of names or numbers; [0, 1] is cut into ``n_cells`` cells.
         StatisticError without clusters, with weights or subgroups, and for more than two classes.
+        ``probs``, ``labels`` and other facts are as in :meth:`Predictions.of`; ``lens`` is by
+        default the event.
         """
         whole("n_cells", n_cells)
         if isinstance(facts.get("clusters"), (str, type(None))):

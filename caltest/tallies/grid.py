@@ -141,7 +141,10 @@ def total_of(totals: IntArray, name: str) -> FloatArray:
 
 
 def carried(totals: IntArray) -> IntArray:
-    """Return totals (…, 2) with the second whole number carried into [0, 2⁴³), same shape."""
+    """Return totals (…, 2) with the second whole number carried into [0, 2⁴³), same shape.
+
+    Each total is a pair of whole numbers (high, low).
+    """
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
 
@@ -496,7 +499,11 @@ class AnyTally(NamedClasses, ABC):
         return self if other == 0 else NotImplemented  # which sum() begins with
 
     def named(self, lens: Lens) -> tuple[object, ...]:
-        """Return a lens as a tuple that compares equal for equal lenses, classes by number."""
+        """Return a lens as a tuple that compares equal for equal lenses, classes by number.
+
+        It is ("class", number) for ``OneVsRest``, a tuple of sets of numbers for ``Partition``, and
+        ("lens", lens) for others.
+        """
         if isinstance(lens, OneVsRest):
             return "class", self.class_index(lens.c)
         if isinstance(lens, Partition):
@@ -758,7 +765,10 @@ class RowSample:
 
     @classmethod
     def of_description(cls, content: dict[str, Any]) -> Self:
-        """Rebuild a sample from :meth:`described`; InvalidPredictionsError for anything else."""
+        """Rebuild a sample from :meth:`described`; InvalidPredictionsError for anything else.
+
+        ``content`` is the dictionary.
+        """
 
         def column(name: str, kind: str) -> AnyArray:
             return np.frombuffer(b64decode(content[name], validate=True), dtype=kind)
@@ -934,7 +944,9 @@ def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: in
     """Return the tally of a query's result, or of several results concatenated.
 
     ``columns`` are the columns of the query's result by name. InvalidPredictionsError for rows that
-    the query could not tally, and for grids that differ.
+    the query could not tally, and for grids that differ. ``kind`` is the class of tally, ``names``
+    are the class names or None, ``grid`` is the number of cells of equal width, None for the grid
+    that the query used.
     """
     whole = {name: whole_numbers(columns[name], name) for name in SQL_COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]

@@ -752,7 +752,11 @@ class TallyReading:
         return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 
     def choose(self, parts: Sequence[Path]) -> None:
-        """Choose columns and lenses from the first part that has rows."""
+        """Choose columns and lenses from the first part that has rows.
+
+        InvalidPredictionsError if no part has rows, DoubtfulInputError if it is in doubt which
+        columns are meant.
+        """
         for part in parts:
             with naming_errors(part), opened_part(part, self.wanted) as table:
                 head = table.frame.head(ROWS_FIRST_READ).collect()
@@ -764,7 +768,8 @@ class TallyReading:
     def choose_in(self, head: Table) -> None:
         """Choose columns and lenses from the first rows of a table.
 
-        DoubtfulInputError if in doubt.
+        DoubtfulInputError if in doubt. The fields ``chosen``, ``looks``, ``notes``, ``head`` and
+        ``parts`` are set.
         """
         alike = replace(self.wanted, weights=None)  # the first rows may have no weight
         data, _ = read_table(replace(head, first=True), alike)
@@ -830,7 +835,10 @@ class TallyReading:
             yield from self.batches(table)
 
     def seen(self, part: Path) -> None:
-        """Record which parts of a data set (train, test) an earlier counted file holds."""
+        """Record which parts of a data set (train, test) an earlier counted file holds.
+
+        The words are added to the field ``parts``.
+        """
         if self.parts:
             with opened_part(part, self.wanted) as table:
                 self._words_of(table)
