@@ -84,17 +84,26 @@ class Agreeing(Protocol):
     """Protocol of measured dependence: its degree λ, and draws of labels that have it."""
 
     def degree(self, dependence: Degree | None) -> Degree:
-        """Return the dependence λ: ``dependence`` if given, else its estimated upper limit."""
+        """Return the dependence λ, in [0, 1]: ``dependence`` if given, else an upper limit.
+
+        The upper 95 % confidence limit is estimated from the labels. λ is a number, a pair for two
+        columns of clusters, or a :class:`Dependence` with limits of parts of the rows.
+        """
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
 
         It is the variance of observed sums in clusters over the largest that λ allows. With
         ``centred`` residuals are taken less their mean among rows with about the same prediction.
+        ``dependence`` is λ, or None to estimate it.
         """
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of label vectors with this dependence."""
+        """Return a generator of label vectors with this dependence λ.
+
+        None estimates λ. The generator is called as ``draw(seed, first, count)`` and returns
+        (count, n).
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +183,7 @@ class Agreement:
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
     def _pair_sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
-        """Return (N, Σ_g Q_g) for label vectors (B, n), two arrays of shape (B, 9).
+        """Return (N, Σ_g Q_g) for label vectors ``labels`` (B, n), two arrays of shape (B, 9).
 
         Column 0 is over all pairs of rows, the others are the eight parts. The class explains
         ``centred``.
@@ -201,7 +210,7 @@ class Agreement:
         return association(self.counts[self.cluster], residuals, self.cluster)
 
     def limits(self) -> Dependence:
-        """Return the upper confidence limits of the dependence λ, overall and for parts.
+        """Return the upper 95 % confidence limits of the dependence λ, overall and for parts.
 
         A part (quarter of the predictions, or of cluster sizes) has a limit of its own if its
         observed labels agree more than labels drawn with the overall limit (p ≤ 0.05), centred or
@@ -245,9 +254,9 @@ class Agreement:
         return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
-        """Return λ of every row, (n,).
+        """Return λ of every row, (n,), from limits of parts of the rows.
 
-        The larger of the limits of its quarter by prediction and by size.
+        It is the larger of the limits of its quarter by prediction and by size.
         """
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
@@ -256,7 +265,7 @@ class Agreement:
         """Return the upper limits of the dependence λ, given or estimated from the labels.
 
         ``dependence`` is a number in [0, 1], limits that are returned as they are, or None to
-        estimate them.
+        estimate them. StatisticError for a pair, which is for two columns of clusters.
         """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
@@ -265,14 +274,15 @@ class Agreement:
     def drawer(self, dependence: Degree | None) -> Drawer:
         """Return a generator of label vectors that depend on each other within clusters by λ.
 
-        ``dependence`` is λ, or None to estimate its upper limit.
+        ``dependence`` is λ, or None to estimate its upper limit. The generator is called as
+        ``draw(seed, first, count)`` and returns (count, n).
         """
         return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
     def observed(self, centred: bool = False) -> float:
-        """Return N of the observed labels.
+        """Return N of the observed labels, the excess of squared sums over independence.
 
-        With ``centred`` residuals are centred in quarters of p.
+        With ``centred`` residuals are centred in quarters of p. N is defined in the class.
         """
         return float(self(self.data.labels[None, :], centred)[0, 0])
 
@@ -315,7 +325,10 @@ class Agreement:
 
 
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
-    """Yield 199 label vectors of a generator, in batches (b, n) that fit in memory."""
+    """Yield 199 label vectors of a generator, in batches (b, n) that fit in memory.
+
+    They have a fixed seed. ``n`` is the number of rows.
+    """
     at_once = max(1, AGREEMENT_BATCH // n)
     return (
         draw(AGREEMENT_SEED, first, min(at_once, AGREEMENT_DRAWS - first))
@@ -327,7 +340,8 @@ def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
     """Return the largest dependence that the data do not refute, as s = 10 λ in 0 … 10.
 
     ``replicates(s)`` draws the agreement under λ = s / 10; s is refuted if at most 5 % of the draws
-    are at or below ``most``, the observed agreement.
+    are at or below ``most``, the observed agreement. Draws are an array (B,), such as ρ of B label
+    vectors.
     """
     highest = 0
     for step in range(1, AGREEMENT_STEPS + 1):
@@ -423,7 +437,7 @@ class AgreementReader:
 
     @classmethod
     def of(cls, a: Agreement) -> AgreementReader:
-        """Put the rows of an :class:`Agreement` in order of clusters; O(n log n)."""
+        """Return the reader of an agreement ``a``, rows in order of clusters; O(n log n)."""
         order = np.argsort(a.cluster, kind="stable")
         ordered = a.cluster[order]
         starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), order.size)
@@ -575,7 +589,10 @@ class CrossedAgreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling) -> CrossedAgreement:
-        """Return the agreements within two columns of clusters; rows sharing both count once."""
+        """Return the agreements within two columns of clusters; rows sharing both count once.
+
+        ``coupling`` is "label" or "correctness", what rows of a cluster may share.
+        """
         assert data.clusters is not None
         assert data.crossed is not None
         codes = data.clusters * (int(data.crossed.max()) + 1) + data.crossed
@@ -588,7 +605,7 @@ class CrossedAgreement:
 
     @cached_property
     def limits(self) -> TwoWayAgreement:
-        """Upper limits of λ, one for each column, if the λ of the other column is 0."""
+        """Upper limits (λ₁, λ₂), one for each column, each if the λ of the other column is 0."""
         first, second = (column.limits().overall for column in self.columns)
         return first, second
 
@@ -637,8 +654,9 @@ class TwoColumns:
     def degree(self, dependence: Degree | None) -> TwoWayAgreement:
         """Return (λ₁, λ₂): ``dependence`` if given, else the upper limits of both columns.
 
-        If √λ₁ + √λ₂ > 1, one λ is lowered until the sum is 1: the choice that keeps the
-        larger λ₁ V1_a + λ₂ V1_b, with V1 the ``joint`` of each column's clusters.
+        If √λ₁ + √λ₂ > 1, one estimated λ is lowered until the sum is 1: the choice that keeps the
+        larger λ₁ V1_a + λ₂ V1_b, with V1 the ``joint`` of each column's clusters. StatisticError
+        for a ``dependence`` that is no pair.
         """
         if isinstance(dependence, tuple):
             return dependence
@@ -661,7 +679,11 @@ class TwoColumns:
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of label vectors that depend on each other along both columns."""
+        """Return a generator of label vectors that depend on each other along both columns.
+
+        ``dependence`` is (λ₁, λ₂), None to estimate it. The generator is called as
+        ``draw(seed, first, count)`` and returns (count, n).
+        """
         return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
 
@@ -687,8 +709,8 @@ COUPLINGS: tuple[Coupling, Coupling] = ("label", "correctness")
 class Dependence:
     """Upper limits of the dependence λ in [0, 1], overall and for parts of the rows.
 
-    ``by_prediction`` has the limits of four quarters of the rows by prediction, ``by_size`` of four
-    by cluster size.
+    ``overall`` is the limit for all rows. ``by_prediction`` has the limits of four quarters of the
+    rows by prediction, ``by_size`` of four by cluster size.
     """
 
     overall: float
@@ -787,7 +809,8 @@ class ClusterDrawer:
     def _fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> None:
         """Draw one label vector from each stream into ``labels``, with the clusters ``cluster``.
 
-        ``key`` and ``twist`` (B,) are the words of the streams, ``labels`` has shape (B, n).
+        ``key`` and ``twist`` (B,) are the words of the streams, ``labels`` has shape (B, n), and
+        ``cluster`` (C, n) the numbers of the clusters, or of the blocks of times.
         """
         n_common = int(cluster.max()) + 1
         if self.coupling == "label":

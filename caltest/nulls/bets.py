@@ -26,7 +26,10 @@ FAR = 0.1
 def start(n_classes: int) -> FloatArray:
     """Return the state of the bets before the first row, all wealth at its prior share.
 
-    It is a vector of shape (1482,), or (1537 + 61 K,) for K > 2 classes.
+    It is a vector of shape (1482,), or (1537 + 61 K,) for K > 2 classes. It begins with ten
+    scalars, whose indices are ``ROWS`` … ``NOW``; then come the wealth of the experts that bet from
+    the first row on, of late experts, and the tree of shifts. For K > 2 the bets on the top class
+    are followed by those on all classes.
     """
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0
@@ -134,8 +137,9 @@ Leader = tuple[float, str, Callable[[FloatArray], FloatArray]]
 def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the expert with the largest wealth; O(K).
 
-    The description is for messages, such as "predictions too high"; the curve recalibrates p.
-    ``mode`` is as in :func:`bet`.
+    The description is for messages, such as "predictions too high"; the curve is a function that
+    recalibrates p in (0, 1), same shape. ``state`` is the state of the bets, see :func:`start`, and
+    ``mode`` as in :func:`bet`.
     """
     with np.errstate(divide="ignore"):  # some wealth is lost for good
         earned, words, curve = _of_two(state[:TWO_CLASSES], mode)
@@ -339,7 +343,7 @@ NESTED_PRIOR = np.append(0.5, np.full(16, 0.5 / 16))
 
 @inlined
 def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
-    """Multiply the wealth ``pool`` by ``ratios`` in place, and return its sum.
+    """Multiply the wealth ``pool`` (m,) by ``ratios`` (m,) in place, and return its sum.
 
     Subnormal numbers, which are slow, become 0.
     """
@@ -358,10 +362,10 @@ def settled(
 ) -> None:
     """Finish a group of rows: start late experts every 32 rows, and rescale wealth.
 
-    Rescaling prevents overflow. ``s`` are the scalars of the state, ``flat`` and ``late`` the
-    wealth of the experts that bet from the first row on and of late ones (changed in place),
-    ``prior`` the shares of new late experts, ``rows`` the number of rows of the group. ``mode`` is
-    as in :func:`bet`.
+    Rescaling prevents overflow. ``s`` are the ten scalars with which the state begins, see
+    :func:`start`, ``flat`` and ``late`` the wealth of the experts that bet from the first row on
+    and of late ones (changed in place), ``prior`` the shares of new late experts, ``rows`` the
+    number of rows of the group. ``mode`` is as in :func:`bet`.
     """
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
@@ -387,11 +391,13 @@ def settled(
 
 @inlined
 def wealth(s: FloatArray, mode: int, tree_share: float, late_share: float) -> float:
-    """Return the logarithm of the wealth of all experts together.
+    """Return the natural logarithm of the wealth of all experts together.
 
-    ``s`` are the scalars of the state; ``tree_share`` and ``late_share`` are the prior shares of
-    the tree and of late experts. ``mode`` is STATIC, CHANGE or MONITOR, as in :func:`bet`: early
-    experts, late ones, or both count.
+    ``s`` are the ten scalars with which the state begins, see :func:`start`: for example
+    ``s[FLAT_SCALE] + log s[FLAT]`` is the log wealth of early experts, and ``s[TREE]`` of the tree.
+    ``tree_share`` and ``late_share`` are the prior shares of the tree and of late experts. ``mode``
+    is STATIC, CHANGE or MONITOR, as in :func:`bet`: early experts, late ones, or both count. It is
+    1e300 if an outcome had probability 0.
     """
     if s[IMPOSSIBLE] > 0.0:
         return REFUTED
@@ -410,11 +416,12 @@ def factors(
     p: float, rest: float, happened: int, weight: float, powers: FloatArray, e: FloatArray,
     q: FloatArray, d: FloatArray,
 ) -> int:  # fmt: skip
-    """Write the wealth factors that one row gives each expert.
+    """Write the wealth factors that one row gives each expert; return its leaf of the tree.
 
-    ``p`` and ``rest`` = 1 − p are the prediction, ``happened`` the outcome, ``weight`` the stake,
-    and ``powers`` and ``e`` work space. ``q`` receives the factors of the experts outside the tree,
-    ``d`` the factors of the shifts. Return the leaf of the tree that p falls into.
+    ``p`` and ``rest`` = 1 − p are the prediction, ``happened`` the outcome (0 or 1), ``weight`` the
+    stake, and ``powers`` and ``e`` work space, one entry for each slope and each line of
+    :func:`_lines`. ``q`` receives the factors of the experts outside the tree, ``d`` (11,) the
+    factors of the shifts. The leaf is the number of the interval that p falls into.
     """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)

@@ -106,7 +106,10 @@ class SharedRedraws(LabelScheme):
 
     @property
     def couplings(self) -> tuple[Coupling, Coupling]:
-        """Couplings along the first and the second column of clusters."""
+        """Couplings along both columns of clusters, "label" or "correctness" each.
+
+        They are equal unless the scheme names two.
+        """
         one = self.coupling or "label"
         return one if isinstance(one, tuple) else (one, one)
 
@@ -115,6 +118,7 @@ class SharedRedraws(LabelScheme):
 
         With two classes they are the same where one label is the likelier in all rows. Two columns
         of clusters try every pair of couplings, but only equal pairs for more than two classes.
+        StatisticError if the scheme has another horizon than the data.
         """
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
@@ -130,7 +134,10 @@ class SharedRedraws(LabelScheme):
         return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
 
     def _votes(self, data: Predictions) -> Votes | None:
-        """Return the votes of items, whose labels are drawn from Dirichlet-multinomial laws."""
+        """Return the votes of items, whose labels are drawn from Dirichlet-multinomial laws.
+
+        None if the clusters of ``data`` are no items with several votes, or correctness is shared.
+        """
         return votes_of(data) if self.coupling in (None, "label") else None
 
     def vote_draws(self, data: Predictions) -> VoteDraws | None:
@@ -139,7 +146,11 @@ class SharedRedraws(LabelScheme):
         return None if votes is None else Overdispersion(data, votes).drawer(self.dependence)
 
     def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
-        """Return (scheme, measured dependence) for each scheme to try, one for each coupling."""
+        """Return (scheme, measured dependence) for each scheme to try, one for each coupling.
+
+        The dependence can estimate λ and draw labels with it
+        (:class:`~caltest.nulls.agreement.Agreeing`).
+        """
         schemes = self.each(data)
         if (votes := self._votes(data)) is not None:
             return [(schemes[0], Overdispersion(data, votes))]
@@ -157,7 +168,8 @@ class SharedRedraws(LabelScheme):
         """Return a generator of dependent label vectors.
 
         Preparation costs O(n K), and without ``dependence`` some 4000 label vectors to estimate λ.
-        Without ``coupling`` rows share their label.
+        Without ``coupling`` rows share their label. The generator is called as ``draw(seed, first,
+        count)`` and returns (count, n).
         """
         (scheme,) = replace(self, coupling=self.coupling or "label").each(data)
         if data.n_clusters is None:
@@ -179,7 +191,10 @@ class WildSigns(Scheme):
     takes_clusters: ClassVar[bool] = True
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Return a generator of random signs, one sign for all rows of a cluster; O(n) a draw."""
+        """Return a generator of random signs, one sign for all rows of a cluster; O(n) a draw.
+
+        It is called as ``draw(seed, first, count)`` and returns +1 and −1, shape (count, n).
+        """
         rows = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
         return partial(
             _signs, SharedLanes.independent(np.full((int(rows.max()) + 1, 2), 0.5)), rows
@@ -211,7 +226,10 @@ class OneRowPerCluster(Scheme):
         whole("draws", self.draws)
 
     def rows(self, data: Predictions, rng: np.random.Generator) -> IntArray:
-        """Return the indices of one random row of every cluster, shape (G,), increasing."""
+        """Return the indices of one random row of every cluster, shape (G,), increasing.
+
+        All rows of a cluster are equally likely. Without clusters these are all rows.
+        """
         order = rng.permutation(data.n)
         codes = order if data.clusters is None else data.clusters[order]
         return np.sort(order[np.unique(codes, return_index=True)[1]])
@@ -229,7 +247,10 @@ class PopulationWeights(Scheme):
     """
 
     def refuse(self, data: Predictions) -> None:
-        """Raise StatisticError without weights, or where the test does not hold its level."""
+        """Raise StatisticError without weights, with clusters, or where the test misses its level.
+
+        The class says where that is.
+        """
         m, w = 1.0 - data.probs.max(axis=1), data.weights
         if w is None or data.n_clusters is not None:
             raise StatisticError(f"{self!r} is for weights, and for rows without clusters")
@@ -257,7 +278,8 @@ class Overlap(Agreeing):
     N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j, where x is the residual less its mean among the rows
     with about the same prediction (quarters by rank); binary data have one component. A second N
     sums the pairs within these quarters, because rows that agree there and exclude each other
-    elsewhere have an overall N near 0. O(n K) for a label vector.
+    elsewhere have an overall N near 0. O(n K) for a label vector. ``data`` are the predictions of a
+    series, and ``coupling`` is "label" or "correctness", what overlapping rows may share.
     """
 
     data: Predictions
@@ -265,17 +287,19 @@ class Overlap(Agreeing):
 
     @cached_property
     def induced(self) -> Predictions:
-        """Data whose residuals are compared.
+        """Predictions whose residuals are compared.
 
-        The labels, or whether the most likely label is right.
+        They are the data with the coupling "label", else the confidence and whether the most likely
+        label is right.
         """
         return self.data if self.coupling == "label" else TopK(1)(self.data)
 
     @cached_property
     def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
-        """Windows of overlapping rows, over all rows and within quarters: (order, first, end) each.
+        """Windows of overlapping rows, two tuples (order, first, end).
 
-        Row ``order[j]`` overlaps the rows ``order[first[j]:end[j]]``; all arrays have shape (n,).
+        The first is over all rows, the second within quarters of the predictions. Row ``order[j]``
+        overlaps the rows ``order[first[j]:end[j]]``; all arrays have shape (n,).
         """
         placed, h = timed(self.data)
         apart = (np.ptp(placed) + h) * quarters(position(self.induced))
@@ -345,7 +369,11 @@ class Overlap(Agreeing):
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of labels with this dependence between overlapping rows."""
+        """Return a generator of labels with this dependence between overlapping rows.
+
+        ``dependence`` is λ, or None to estimate it. The generator is called as
+        ``draw(seed, first, count)`` and returns (count, n).
+        """
         return dependent(self.data, self.degree(dependence), self.coupling)
 
 
@@ -367,7 +395,10 @@ class OverlapReader:
 
     @classmethod
     def of(cls, data: Predictions) -> OverlapReader:
-        """Put the rows in order of time; O(n log n)."""
+        """Return the reader for a series, with its rows in order of time; O(n log n).
+
+        ``data`` are predictions of two classes with times and a horizon.
+        """
         times, horizon = timed(data)
         order = np.argsort(times, kind="stable")
         quarter = quarters(position(data))[order].astype(np.int64)
@@ -415,7 +446,7 @@ def overlap(events, time, quarter, p, w, horizon, total, mass, out):  # type: ig
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:
-    """Return (t, h): the rank of each row's time among the distinct times (n,), the horizon."""
+    """Return (t, h): the rank of each row's time among the distinct ones, (n,), and the horizon."""
     assert data.times is not None
     assert data.horizon is not None
     return data.times, data.horizon
@@ -429,7 +460,8 @@ def position(data: Predictions) -> FloatArray:
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
     """Return residuals of class k less their weighted mean in quarters of the prediction, (B, n).
 
-    ``labels`` (B, n) are label vectors, ``k`` the class, and ``w`` (n,) weights.
+    A residual is 1 or 0, whether the label is k, less its probability. ``labels`` (B, n) are label
+    vectors, ``k`` the class, and ``w`` (n,) weights.
     """
     quarter = quarters(position(data))
     share = np.zeros((data.n, 4))
@@ -510,7 +542,11 @@ class VoteDraws:
 
     @classmethod
     def of(cls, votes: Votes, degree: float | FloatArray) -> VoteDraws:
-        """Prepare draws with one λ, or with one for every item (I,)."""
+        """Return draws of the votes of items, I in number.
+
+        ``votes`` are the items with their predictions and numbers of votes; ``degree`` is one λ, or
+        one for every item (I,).
+        """
         probs = votes.probs / votes.probs.sum(axis=1, keepdims=True)
         return cls(probs, votes.size, votes.of_row, np.broadcast_to(degree, votes.size.shape))
 
@@ -521,7 +557,7 @@ class VoteDraws:
 
     @cached_property
     def _equal(self) -> IntArray:
-        """The items whose votes are all equal, as indices into ``_spread``."""
+        """Items whose votes are all equal (λ near 1), as indices into ``_spread``, (I'',)."""
         return np.flatnonzero(self.degree[self._spread] > ALL_EQUAL)
 
     @cached_property
@@ -532,7 +568,12 @@ class VoteDraws:
         return np.ascontiguousarray(shapes.T)
 
     def _drawn_probs(self, generator: np.random.Generator) -> FloatArray:
-        """Return drawn probabilities of the items, (I, K)."""
+        """Return probabilities of the items drawn from their Dirichlet laws, (I, K).
+
+        Item i has Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, so that the mean is p_i; items
+        with λ = 0 keep p_i, and those with λ near 1 get a single class of probability 1.
+        ``generator`` is the source of randomness.
+        """
         if not self._spread.size:
             return self.probs
         drawn = generator.standard_gamma(self._shapes)
@@ -548,7 +589,7 @@ class VoteDraws:
 
     @cached_property
     def _content(self) -> bytes:
-        """Digest of everything that determines the counts, besides seed and number of the draw."""
+        """Digest, 16 bytes, of all that determines the counts, besides seed and draw number."""
         digest = blake2b(digest_size=16)
         for part in (self.probs, self.size, self.degree):
             digest.update(np.ascontiguousarray(part).tobytes())
@@ -557,7 +598,8 @@ class VoteDraws:
     def counts(self, seed: Seed, first: int, count: int) -> IntArray:
         """Return the counts of replicates ``first``, …, ``first + count − 1``, (count, I, K).
 
-        The newest are remembered: an audit looks at the same draws with several statistics.
+        ``seed`` holds two words. Entry (r, i, k) is the number of votes of item i for class k. The
+        newest are remembered: an audit looks at the same draws with several statistics.
         """
         key = self._content, *seed, first, count
         with _DRAWING:
@@ -606,7 +648,8 @@ class Overdispersion(Agreeing):
     ρ = Σ_i (|X_i|² − Q_i) / Σ_i Q_i, where X_i is the sum of the residuals of item i, less the mean
     residual of items with about the same prediction (quarters by rank), and Q_i the sum of their
     squares: the numbers of :class:`~caltest.nulls.agreement.Agreement`, from counts. ``coupling``
-    is "label" or "correctness", what votes of an item share.
+    is "label" or "correctness", what votes of an item share. ``data`` are the rows and ``votes``
+    their items with counts.
     """
 
     data: Predictions = field(repr=False)
@@ -733,7 +776,10 @@ class Overdispersion(Agreeing):
         return np.concatenate(blocks, axis=1)
 
     def degree(self, dependence: Degree | None) -> Dependence:
-        """Return the limits of λ: ``dependence`` if given, else estimated from the votes."""
+        """Return the limits of λ: ``dependence`` if given, else estimated from the votes.
+
+        A number becomes the limit of all items and quarters.
+        """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
@@ -743,7 +789,11 @@ class Overdispersion(Agreeing):
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> VoteDraws:
-        """Return draws with this dependence; an item has the larger λ of its two quarters."""
+        """Return draws with this dependence; an item has the larger λ of its two quarters.
+
+        ``dependence`` is λ, limits of it, or None to estimate them. The draws give counts of votes,
+        or labels of rows.
+        """
         limits = self.degree(dependence)
         by_part = np.array([*limits.by_prediction, *limits.by_size])
         return VoteDraws.of(self.votes, (self.parts[1:] * by_part[:, None]).max(axis=0))

@@ -81,7 +81,11 @@ PATIENCE = 1.0
 
 
 class Run(TypedDict):
-    """Settings of a simulation: number of replicates, random generator or seed, and threads."""
+    """Settings of a simulation: number of replicates, random generator or seed, and threads.
+
+    Keyword arguments ``n_resamples`` (int), ``rng`` (a seed, a generator of NumPy, or None) and
+    ``workers`` (a number of threads, a function like ``map``, or None to choose).
+    """
 
     n_resamples: int
     rng: RNG
@@ -110,7 +114,7 @@ class Batches:
     """Resampler of any function of label vectors, evaluated batch by batch.
 
     ``drawer`` draws label vectors of ``n`` rows, and ``batch`` maps (b, n) to values (b,) or (b,
-    S). A batch has at most ``labels_at_once`` labels.
+    S). A batch has at most ``labels_at_once`` labels, one label vector at least.
     """
 
     drawer: Drawer
@@ -158,7 +162,9 @@ def simulate(
     ``sampler`` makes a draw from a generator and ``evaluate`` maps it to a number or a vector (S,).
     Returns the values, (B,) or (B, S), and how the run ended: with ``stop_when``, early at the 20th
     value for which it holds (Besag & Clifford 1991). Numbers do not depend on ``workers``, and a
-    longer run begins as a shorter one.
+    longer run begins as a shorter one. ``n_resamples`` is B, ``rng`` a seed or generator, and
+    ``workers`` a number of threads. An end is "complete", "early" or "interrupted". StatisticError
+    for values that are not finite.
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
@@ -173,10 +179,12 @@ def simulate_by(
     shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
     stop_when: Reaching | None = None, at_once: int = CHUNK,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Gather replicates keyed by the seed and their own number; returns as :func:`simulate`.
+    """Return the replicates (B,) or (B, S) of a resampler, and how the run ended.
 
-    ``at_once`` replicates are computed in a task; ``stop_when`` maps values to booleans and ends
-    the run at the 20th True (Besag & Clifford 1991).
+    Each is keyed by the seed and its own number. ``shortcut`` computes them, ``n_resamples`` is B,
+    ``rng`` a seed or generator, and ``workers`` a number of threads. ``at_once`` replicates are
+    computed in a task; ``stop_when`` maps values to booleans and ends the run at the 20th True
+    (Besag & Clifford 1991). An end is "complete", "early" or "interrupted".
     """
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
@@ -332,13 +340,17 @@ class LabelScheme(Scheme):
     def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
         """Return the schemes to try for these data.
 
-        The test uses the scheme with the largest p-value.
+        The test uses the scheme with the largest p-value. By default it is this scheme alone.
         """
         return (self,)
 
     @abstractmethod
     def drawer(self, data: Predictions) -> Drawer:
-        """Return a generator of label vectors for these data, which threads may share."""
+        """Return a generator of label vectors for these data, which threads may share.
+
+        It is called as ``draw(seed, first, count)`` and returns the labels of replicates ``first``,
+        …, shape (count, n).
+        """
 
 
 class RowScheme(Scheme):
@@ -346,12 +358,15 @@ class RowScheme(Scheme):
 
     @abstractmethod
     def sampler(self, data: Predictions) -> Sampler:
-        """Return a sampler of data sets, which can be pickled and shared by threads."""
+        """Return a sampler of data sets, which can be pickled and shared by threads.
+
+        It maps a NumPy generator to predictions with labels.
+        """
 
     def label_chances(self, data: Predictions) -> FloatArray | None:
-        """Return P(label) of each row, (n, K), if rows are resampled independently.
+        """Return P(label) of each row, (n, K), if rows are resampled independently; None otherwise.
 
-        None otherwise.
+        For the bootstrap it is 1 for the observed label and 0 for all others.
         """
         return None
 
@@ -365,7 +380,10 @@ class RedrawLabels(LabelScheme):
     """
 
     def drawer(self, data: Predictions) -> Drawer:
-        """Return a generator of label vectors; preparation costs O(n K)."""
+        """Return a generator of label vectors; preparation costs O(n K).
+
+        It is called as ``draw(seed, first, count)`` and returns (count, n).
+        """
         if data.n_classes == 2:
             return SharedLanes.independent(data.probs)
         return LabelDrawer.of(data.probs)
@@ -382,7 +400,10 @@ class ConsistencyResampling(RowScheme):
     """
 
     def sampler(self, data: Predictions) -> Sampler:
-        """Prepare the cumulative probabilities of every row, O(n K)."""
+        """Return a sampler of data sets, which maps a NumPy generator to n predictions with labels.
+
+        The cumulative probabilities of every row are prepared once, O(n K).
+        """
         return partial(_resample_consistently, data, LabelSampler.of(data.probs))
 
     def label_chances(self, data: Predictions) -> FloatArray:
@@ -414,11 +435,19 @@ class Bootstrap(RowScheme):
     takes_clusters: ClassVar[bool] = True
 
     def clustered(self, data: Predictions) -> Predictions:
-        """Return the data with the clusters that are resampled whole, if the scheme has its own."""
+        """Return the data with the clusters that are resampled whole, if the scheme has its own.
+
+        Without its own they are returned unchanged. InvalidPredictionsError for clusters that do
+        not fit.
+        """
         return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
 
     def sampler(self, data: Predictions) -> Sampler:
-        """Return a sampler of rows, or of whole clusters."""
+        """Return a sampler of rows, or of whole clusters.
+
+        It maps a NumPy generator to predictions with labels. StatisticError for fewer than two
+        clusters.
+        """
         data = self.clustered(data)
         if data.crossed is not None:
             raise StatisticError("a bootstrap does not take two columns of clusters")
@@ -495,9 +524,7 @@ class LabelSampler:
 
 @dataclass(frozen=True, eq=False)
 class LabelDrawer:
-    """Generator of label vectors for more than two classes.
-
-    Replicate r of a seed is always the same.
+    """Generator of label vectors for more than two classes; a seed fixes each replicate.
 
     Label k of row i is drawn when the uniform U(seed, r, i) lies in [c_{k−1}, c_k), with c the
     cumulative probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is
@@ -511,7 +538,7 @@ class LabelDrawer:
 
     @classmethod
     def of(cls, probs: FloatArray) -> LabelDrawer:
-        """Prepare the rows of ``probs``, shape (n, K)."""
+        """Return the generator for the rows of ``probs``, shape (n, K)."""
         guided = probs.shape[1] > LADDER_CLASSES
         thresholds, guide = label_tables(probs, np.arange(len(probs)), guided)
         if not guided:  # by fours, the last of them perhaps with thresholds that no draw passes
@@ -630,7 +657,9 @@ class RedrawFollowup(Scheme):
     def drawer(self, data: Predictions) -> FollowLanes:
         """Return a generator of censored outcomes, with the laws of times in every stratum.
 
-        StatisticError for data without follow-up.
+        StatisticError for data without follow-up. It is called as ``draw(seed, first, count)``; an
+        entry of (count, n) is the weight W of a row with the event, −W of one without, and 0 where
+        the outcome is unknown.
         """
         if data.followup is None:
             raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")

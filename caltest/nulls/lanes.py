@@ -43,6 +43,7 @@ class kernel:  # noqa: N801 (used as a decorator)
     Compiled code is kept on disk and releases the interpreter lock, so that kernels run side by
     side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but
     :class:`inlined` helpers, which call nothing: what is on disk is renewed when these change.
+    ``function`` is the Python function.
     """
 
     options: ClassVar[dict[str, object]] = {}
@@ -115,7 +116,10 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 
 
 class inlined:  # noqa: N801 (used as a decorator)
-    """Helper that is compiled into the kernels that call it."""
+    """Helper that is compiled into the kernels that call it.
+
+    ``function`` is the Python function; called from Python it runs as it is.
+    """
 
     def __init__(self, function: Compilable) -> None:
         self.py_func = function
@@ -145,7 +149,8 @@ class Memo(Generic[Answered]):
     def of(self, compute: Callable[[], Answered], *content: object) -> Answered:
         """Return ``compute()``, or its earlier result for equal ``content``.
 
-        ``content`` are the arrays, numbers and texts on which the result depends.
+        ``content`` are the arrays, numbers and texts on which the result depends. Results are kept
+        by a digest of ``content``, the newest ones only.
         """
         digest = blake2b(digest_size=16)
         for part in content:
@@ -195,11 +200,15 @@ class Lanes(ABC):
     def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
         """Fill ``out`` (n, B) with outcomes of B replicates, one column each.
 
-        Return (B,), the number of the replicate, counted from ``first``, that each column holds.
+        ``seed`` holds two words. Return (B,), the number of the replicate, counted from ``first``,
+        that each column holds.
         """
 
     def laid(self, order: IntArray) -> Self:
-        """Return the generator with the rows of its blocks in this order."""
+        """Return the generator with the rows of its blocks in this order.
+
+        ``order`` (n,) lists the rows, of which ``order[j]`` comes to place j.
+        """
         return replace(self, place=inverse(order)[self.place])
 
     def blocks(
@@ -209,7 +218,8 @@ class Lanes(ABC):
 
         A block has at most ``at_once`` lanes, and is overwritten by the next. It has at least two
         lanes, of which one may be beyond ``count``, because NumPy adds up a single column in
-        another order than several.
+        another order than several. ``seed`` holds two words; replicates are numbered from
+        ``first``, lanes from 0.
         """
         at_once = min(self.at_once, at_once or self.at_once)
         block: AnyArray = np.empty((0, 0))
@@ -225,7 +235,7 @@ class Lanes(ABC):
         """Return ``read(block)`` for all replicates in order, shape (count, …).
 
         ``read`` maps a block (n, B) to an array (B, …); ``at_once`` limits the replicates in a
-        block.
+        block. ``seed`` holds two words; replicates are ``first``, …, ``first + count − 1``.
         """
         values: AnyArray | None = None
         for lane, block in self.blocks(seed, first, count, at_once):
@@ -239,7 +249,8 @@ class Lanes(ABC):
     def __call__(self, seed: Seed, first: int, count: int, out: AnyArray | None = None) -> AnyArray:
         """Return the outcomes of ``count`` replicates as vectors, (count, n).
 
-        The vectors are written into ``out`` (≥ count, n) if it has their type.
+        ``seed`` holds two words, ``first`` is the number of the first replicate. The vectors are
+        written into ``out`` (≥ count, n) if it has their type.
         """
         vectors: AnyArray = np.empty((count, self.n), dtype=self.of_vectors)
         if out is not None and out.dtype == vectors.dtype:
@@ -252,7 +263,7 @@ class Lanes(ABC):
 
     @abstractmethod
     def _outcomes(self, lane: AnyArray) -> AnyArray:
-        """Return the outcomes of one lane, (n,)."""
+        """Return the outcomes of one lane (n,) as they are in vectors, (n,)."""
 
 
 def inverse(order: IntArray) -> IntArray:
@@ -348,7 +359,10 @@ class SharedLanes(Lanes):
 
 
 def cumulative(probs: FloatArray) -> FloatArray:
-    """Return cumulative probabilities (n, K); the last possible label takes the rounding error."""
+    """Return cumulative probabilities (n, K) of ``probs`` (n, K).
+
+    The last possible label of a row gets exactly 1, and with it the rounding error.
+    """
     sums = np.cumsum(probs, axis=1)
     last = probs.shape[1] - 1 - (probs[:, ::-1] > 0.0).argmax(axis=1)
     sums[np.arange(probs.shape[1]) >= last[:, None]] = 1.0
@@ -633,9 +647,10 @@ Seed = tuple[int, int]
 
 @inlined
 def mixed(z, twist):  # type: ignore[no-untyped-def]
-    """Return 53 random bits for a counter z; ``twist`` is the key of the stream.
+    """Return 53 random bits, an int64, for a counter z; ``twist`` is the key of the stream.
 
-    All kernels give the same bits for the same replicate and row.
+    z is a word of 64 bits made of the stream and the row. All kernels give the same bits for the
+    same replicate and row.
     """
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
@@ -652,6 +667,9 @@ def shift_of(width):  # type: ignore[no-untyped-def]
 
 
 def stream_keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
-    """Return the four key words of streams ``first``, …, ``first + count − 1``: (4, count)."""
+    """Return the four key words of streams ``first``, …, ``first + count − 1``: (4, count), uint64.
+
+    ``seed`` holds two words; a stream is the random numbers of one replicate.
+    """
     philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
     return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)

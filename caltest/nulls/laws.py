@@ -23,9 +23,9 @@ from caltest.results.hypotheses import NullDistribution
 class SimulatedNull(NullDistribution):
     """Null distribution given by simulated replicates; ``np.asarray`` returns them.
 
-    ``values`` (B,) are in the order in which they were drawn; sequential stopping or Ctrl-C may
-    have ``ended`` the run early; ``clusters`` describe the dependence that the replicates allow
-    for.
+    ``values`` (B,) are in the order in which they were drawn; ``ended`` is "complete", or "early"
+    (sequential stopping) or "interrupted" (Ctrl-C); ``clusters`` describe the dependence that the
+    replicates allow for, None without.
     """
 
     values: FloatArray = field(repr=False)
@@ -90,7 +90,7 @@ class ExactNull(NullDistribution):
         """Return (low, high), between which P(T ≥ t) lies; with ``two_sided`` P(|T − c| ≥ |t − c|).
 
         c is the ``centre``. Rounding to the grid is bounded exactly, floating-point error by a
-        measured allowance.
+        measured allowance. Both are probabilities in [0, 1].
         """
         if two_sided:
             moved = replace(self, support=self.support - centre)
@@ -108,7 +108,7 @@ class ExactNull(NullDistribution):
         return self.bracket(t)[1]
 
     def _mirrored(self) -> ExactNull:
-        """Return the law of −T."""
+        """Return the law of −T, with the error bounds of that of T."""
         lower, error = self.lower, self.error
         if lower is None:
             lower = np.clip(1.0 - np.append(self.tail[1:], 0.0), 0.0, 1.0)
@@ -145,7 +145,7 @@ class RootNull(ExactNull):
 
     @classmethod
     def of(cls, square: ExactNull) -> RootNull:
-        """Return the law of √T from the law of T ≥ 0; O(m)."""
+        """Return the law of √T from ``square``, the law of T ≥ 0; O(m) for m values."""
         support = np.sqrt(np.maximum(square.support, 0.0))
         mass = square.tail - np.append(square.tail[1:], 0.0)
         mean = float(mass @ support)
@@ -355,7 +355,7 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
     of counts that Bernstein's inequality leaves: up to 1024 trials are multiplied out in blocks,
     and of more, groups of over 256 trials with similar p enter through Chebyshev interpolation of
     log(1 − p + p e^{−iω}) in p. O(n + W log W), W the width of the window, about 18 standard
-    deviations.
+    deviations. The three are an integer, an array (W,) and a float.
     """
     certain = int((p >= 1.0).sum())
     p = p[(p > 0.0) & (p < 1.0)]
@@ -483,7 +483,8 @@ def clopper_pearson(
 ) -> tuple[Any, Any]:
     """Return the Clopper–Pearson interval (low, high) of a probability, floats or arrays.
 
-    ``successes`` and ``trials`` may be fractional (effective numbers).
+    ``successes`` and ``trials`` may be fractional (effective numbers); ``level`` is the confidence
+    level. Arrays have the shape of ``successes`` and ``trials`` broadcast together.
     """
     from scipy.special import betaincinv
 

@@ -56,7 +56,9 @@ class RowResamples:
     """Resampler of a binned error: n pairs of a row and a label are drawn with replacement.
 
     ``counts`` draws how often each pair occurs, and ``error`` computes the error from these
-    numbers. O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree.
+    numbers. O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree. ``error`` is a
+    :class:`SumError`, or a function from counts (n, K, lanes) to errors (lanes,). With ``root`` an
+    error T becomes √(T / 2).
     """
 
     counts: RowCounts = field(repr=False)
@@ -113,8 +115,9 @@ def resampled_cells(
 
     ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
     every row. ``bins`` made the cells; cell b consists of the rows ``order[starts[b]:starts[b +
-    1]]``. ``distance`` is a name such as "tv", ``combine`` is "sum" or "max" over cells, and
-    ``root`` takes the square root of the error.
+    1]]``. ``distance`` is a name such as "tv", ``combine`` is "sum" or "max" over cells. With
+    ``root`` an error T becomes √(T / 2), the root of a squared error of two columns, which counts
+    each gap twice.
     """
     code, largest = list(DISTANCES_BY_NAME).index(distance), combine == "max"
     if isinstance(bins, QuantileBins):
@@ -145,7 +148,8 @@ def resampled_classes(
 
     ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
     every row. ``cell[i, k]`` is the cell of row i for class k; the cells of class k begin at
-    ``starts[k]``; ``aggregate`` combines errors (B, K).
+    ``starts[k]``; ``aggregate`` combines errors (B, K). ``aggregate`` returns one error for each of
+    the B replicates, (B,).
     """
     rows = np.ascontiguousarray(probs, dtype=np.float64)
     value = partial(_every_class, starts, len(probs), aggregate)
@@ -636,11 +640,12 @@ def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no
 def tree_error(  # type: ignore[no-untyped-def]
     probs, pairs, by_mean, smallest_node, smallest_part, code, largest
 ):
-    """Return the error in the tree of one sample, O(n K) for each of its levels.
+    """Return the binned error, a float, in the tree of one sample, O(n K) for each of its levels.
 
-    ``pairs`` are the numbers i K + k of the pairs of a row and a label, as often as drawn. A node
-    of at least ``smallest_node`` rows is cut, at the mean if ``by_mean`` and else at the median, if
-    both parts have ``smallest_part`` rows. ``code`` and ``largest`` are as in :func:`joint_errors`.
+    ``probs`` (n, K) are the predictions; ``pairs`` are the numbers i K + k of the pairs of a row
+    and a label, as often as drawn, and are reordered. A node of at least ``smallest_node`` rows is
+    cut, at the mean if ``by_mean`` and else at the median, if both parts have ``smallest_part``
+    rows. ``code`` and ``largest`` are as in :func:`joint_errors`.
     """
     # A node is a stretch of `pairs`, its left part is moved to the front.
     n, n_classes = probs.shape
