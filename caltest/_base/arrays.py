@@ -52,7 +52,7 @@ FEW_COLUMNS = 16
 
 
 def largest(rows: FloatArray) -> FloatArray:
-    """Return the largest value of each row, shape (n,)."""
+    """Return the largest value of each row, shape (n,), of an array (n, K)."""
     few = rows.shape[1] <= FEW_COLUMNS
     return np.array(reduce(np.maximum, rows.T) if few else rows.max(axis=1))
 
@@ -60,7 +60,8 @@ def largest(rows: FloatArray) -> FloatArray:
 def by_value(p: FloatArray) -> tuple[IntArray, IntArray]:
     """Return (order, ends): the increasing order of p, and the end of each run of ties.
 
-    ``order`` has shape (n,) and ``ends`` (m,), for m distinct values.
+    p has shape (n,). ``order`` (n,) are row indices, and ``ends`` (m,), for m distinct values, the
+    place in the order after the last row of each.
     """
     order = np.argsort(p, kind="stable")
     return order, np.append(np.flatnonzero(np.diff(p[order])) + 1, p.size)
@@ -81,8 +82,8 @@ def quarters(values: FloatArray | IntArray) -> IntArray:
 def below(t: float, values: FloatArray) -> float:
     """Return the smallest number that counts as at least ``t`` in a comparison with ``values``.
 
-    It is t less the rounding error of the values, so that ties count. Frequencies are of order 1:
-    their differences carry an error of 1e-16 however small they are.
+    It is t less the rounding error of the values (B,), so that ties count. Frequencies are of order
+    1: their differences carry an error of 1e-16 however small they are.
     """
     scale = max(abs(float(values.min())), abs(float(values.max())))
     return t - (1e-10 * abs(t) + 1e-12 * scale + 1e-15)
@@ -133,7 +134,10 @@ def number(name: str, value: object, low: float, high: float, ends: str = "()") 
 
 
 def fraction(name: str, value: object) -> None:
-    """Raise StatisticError if the parameter ``name`` is not strictly between 0 and 1."""
+    """Raise StatisticError unless a value is a number strictly between 0 and 1.
+
+    ``name`` is the parameter in the message.
+    """
     number(name, value, 0.0, 1.0)
 
 
@@ -159,7 +163,7 @@ def whole(name: str, value: object, least: int = 1, most: int | None = None) -> 
 
 
 def in_few_digits(value: object) -> str:
-    """Return a value as text; an integer of more than 64 bits by its number of digits."""
+    """Return the repr of a value; an integer of more than 64 bits by its number of bits."""
     if is_whole(value) and int(value).bit_length() > 64:
         return f"a whole number of {int(value).bit_length()} bits"
     return repr(value)
@@ -202,7 +206,8 @@ def progress(total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Context manager that yields a function to report steps done, for a progress bar.
 
     The bar shows on a terminal after two seconds, one at a time. ``total`` is the number of steps,
-    None if unknown, and ``unit`` their name in the plural.
+    None if unknown, and ``unit`` their name in the plural. The function takes the number of steps
+    done since its last call.
     """
     if total == 1 or not sys.stderr.isatty() or not _SHOWING.acquire(blocking=False):
         yield lambda steps: None
@@ -271,7 +276,10 @@ def names_of(table: object) -> list[object] | None:
 
 
 def column_of(table: object, name: object) -> object:
-    """Return the column called ``name`` of a table; the name comes from :func:`names_of`."""
+    """Return the column called ``name`` of a table, in the type of the table's library.
+
+    The name comes from :func:`names_of`.
+    """
     assert can(table, "__getitem__")
     return table[name]
 
@@ -287,8 +295,8 @@ def dtype_of(values: object) -> str:
 def opened(values: object, name: str) -> object:
     """Return a table whose columns can be indexed by name; other values are returned unchanged.
 
-    Lazy frames and relations are collected. InvalidPredictionsError for Dask frames; ``name`` is
-    the argument in messages.
+    Lazy frames of polars, relations of duckdb and Hugging Face datasets are collected.
+    InvalidPredictionsError for Dask frames; ``name`` is the argument in messages.
     """
     if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
         raise InvalidPredictionsError(
@@ -333,7 +341,8 @@ def as_ndarray(values: object, name: str) -> AnyArray:
 def as_column(values: object, name: str) -> AnyArray:
     """Return a column as an array (n,), with None in masked cells; ``name`` is for messages.
 
-    A one-column table is its column.
+    A one-column table is its column; other arrays keep their shape. InvalidPredictionsError for
+    values that are no array.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         cells: AnyArray = np.ma.getdata(values).astype(object)

@@ -59,8 +59,8 @@ NUMBER_TYPES = (int, float, np.integer, np.floating, Decimal)
 class Feature:
     """One column of features, shape (n,): numbers, dates, or levels of text.
 
-    Dates are microseconds since 1970, and text is stored as indices into ``levels``. NaN marks a
-    missing value.
+    ``values`` (n,) are float64; dates are microseconds since 1970 (``dates`` is True), and text is
+    stored as indices into ``levels``, which is None for numbers. NaN marks a missing value.
     """
 
     name: str
@@ -78,8 +78,9 @@ class Feature:
 class Features:
     """Several columns of features of the same rows; indexing it selects rows.
 
-    ``unnamed`` is true if the user named no columns. Then all columns of the table are here, and
-    those that give the outcome away are left out of a search.
+    ``columns`` are the features, in order. ``unnamed`` is true if the user named no columns. Then
+    all columns of the table are here, and those that give the outcome away are left out of a
+    search.
     """
 
     columns: tuple[Feature, ...]
@@ -121,10 +122,11 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     """Return the columns of a frame, a mapping or an array as :class:`Features` of ``n`` rows.
 
     Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
-    levels. None, NaN, NA, NaT and masked cells are missing. With ``leave_ids`` columns that name
-    or number the rows, or hold a time of day, are left out. InvalidPredictionsError for another
-    number of rows, infinite, complex or nested values, no column, two of one name, or text that
-    names the rows: more than 20 levels, and half as many as there are rows.
+    levels. None, NaN, NA, NaT and masked cells are missing. With ``leave_ids`` columns that name or
+    number the rows, or hold a time of day, are left out. InvalidPredictionsError for another number
+    of rows, infinite, complex or nested values, no column, two of one name, or text that names the
+    rows: more than 20 levels, and half as many as there are rows. With ``n`` None any number of
+    rows is taken.
     """
     if isinstance(values, Features):
         table: dict[str, object] = {**values.by_name}
@@ -209,9 +211,9 @@ def _feature(name: str, values: object) -> Feature:
 
 
 def _of_text(name: str, cells: list[str | None]) -> Feature:
-    """Return a column of texts, some of them None, as levels; each distinct text is sorted once.
+    """Return a column of texts, some of them None (missing), as indices into sorted levels.
 
-    ``name`` is the column's name, ``cells`` (n,) its texts.
+    ``name`` is the column's name, ``cells`` (n,) its texts. Each distinct text is sorted once.
     """
     levels = sorted({*cells} - {None})  # type: ignore[type-var]
     code_of = dict[str | None, float](zip(levels, range(len(levels)), strict=True)) | {None: np.nan}
@@ -236,7 +238,12 @@ def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
 
 
 def condition_in_words(condition: Condition) -> str:
-    """Return a condition as text, such as "age > 71"."""
+    """Return a condition as text, such as "age > 71", "site = A" or "site missing".
+
+    A condition is (name, kind, low, high, level): the column; "number", "date", "level", "other" or
+    "missing"; the ends of an interval low < x ≤ high, None without; and the level of text, of
+    "other" those that are not meant.
+    """
     name, kind, low, high, level = condition
     if kind in ("other", "missing"):
         return f"{name} {kind}"
@@ -257,7 +264,9 @@ def _edge_text(edge: float) -> str:
 def holds(condition: Condition, feature: Feature) -> BoolArray:
     """Return, for every row of a column, whether the condition holds, booleans of shape (n,).
 
-    StatisticError if the condition is about numbers and the column is text, or the other way round.
+    A condition is (name, kind, low, high, level), as in :func:`condition_in_words`; rows without a
+    value fulfil only "missing". StatisticError if the condition is about numbers and the column is
+    text, or the other way round.
     """
     _, kind, low, high, level = condition
     if kind == "missing":

@@ -140,6 +140,8 @@ def locked(path: Path) -> Iterator[None]:
     leads to, so that two links to one file have one lock. It is removed at the end if its content
     says that caltest made it.
 
+    A context manager, which yields nothing.
+
     Raises
     ------
     FileExistsError
@@ -170,7 +172,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _opened(lock: Path) -> tuple[int, bool]:
-    """Open a lock file; return its descriptor and whether this call created it."""
+    """Open a lock file; return its descriptor and whether this call created it.
+
+    OSError, with advice, if something else is in its place.
+    """
     flags = os.O_RDWR | _PLAIN
     try:
         return os.open(lock, flags | os.O_CREAT | os.O_EXCL, _NEW_MODE), True
@@ -240,7 +245,10 @@ def parse_json(text: str | bytes, what: str) -> Any:
 
 
 def sealed(content: Mapping[str, object]) -> str:
-    """Return content as JSON whose last field is a checksum of the others."""
+    """Return content as JSON whose last field, "checksum", is a checksum of the others.
+
+    The content may not be empty.
+    """
     text = json.dumps(content)
     return f'{text[:-1]}, "checksum": "{_checksum(text)}"}}'
 
@@ -271,8 +279,9 @@ def _checksum(text: str) -> str:
 class FileStamp:
     """Size, time of change, inode and device of a file, by which unchanged files are recognised.
 
-    ``mtime_ns`` is None if the file was changed within two seconds before it was looked at: a
-    second change could have the same time, so the content has to be compared.
+    ``size`` is in bytes. ``mtime_ns``, in ns since 1970, is None if the file was changed within two
+    seconds before it was looked at: a second change could have the same time, so the content has to
+    be compared.
     """
 
     size: int
@@ -282,23 +291,32 @@ class FileStamp:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Return the stamp of a file: size, time of change, inode and device."""
+        """Return the stamp of a file: size, time of change, inode and device.
+
+        FileNotFoundError if there is none.
+        """
         found = os.stat(path)
         recent = time.time_ns() - found.st_mtime_ns < _SETTLED
         when = None if recent else found.st_mtime_ns
         return cls(found.st_size, when, found.st_ino, found.st_dev)
 
     def as_dict(self) -> dict[str, int | None]:
-        """Return the stamp as a dictionary for JSON."""
+        """Return the stamp as a dictionary for JSON, the values by the names of the fields."""
         return asdict(self)
 
     def trusts(self, other: Self) -> bool:
-        """Return whether the file is certainly unchanged: equal stamps with a settled time."""
+        """Return whether a file is certainly unchanged: ``other``, its later stamp, is equal.
+
+        It is False if the time of change was not settled.
+        """
         return self == other and self.mtime_ns is not None
 
 
 def content_mark(path: Path) -> str:
-    """Return the BLAKE2 hash of a whole file, of a small one together with its name; O(size)."""
+    """Return the BLAKE2 hash, as text, of a whole file; O(size).
+
+    The hash of a small file covers its path as well.
+    """
     digest = hashlib.blake2b(digest_size=32)
     with path.open("rb") as file:
         while piece := file.read(2**20):
@@ -309,7 +327,7 @@ def content_mark(path: Path) -> str:
 
 
 def fingerprint(*columns: ArrayLike) -> str:
-    """Return a hash of the content of several columns."""
+    """Return a SHA-256 hash, hexadecimal text, of the content of several arrays in order."""
     digest = hashlib.sha256()
     for column in columns:
         digest.update(np.ascontiguousarray(column).tobytes())

@@ -60,7 +60,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def first_of(names: Sequence[object], most: int = 5) -> str:
-    """Return names joined by commas; of a longer list the first ``most``, followed by "…"."""
+    """Return names as text, joined by commas; of a longer list the first ``most`` and "…"."""
     return ", ".join(map(str, names[:most])) + ", …" * (len(names) > most)
 
 
@@ -121,7 +121,10 @@ def _refuse_names_of_columns(
 
 
 def explained(function: Function) -> Function:
-    """Decorator: replace Python's TypeError for wrong arguments by one that suggests a name."""
+    """Decorator: replace Python's TypeError for wrong arguments by one that suggests a name.
+
+    It returns the function with its signature; other TypeErrors pass unchanged.
+    """
     takes = signature(function)
 
     @wraps(function)
@@ -138,8 +141,8 @@ def explained(function: Function) -> Function:
 def refuse_form(values: object, name: str) -> None:
     """Raise InvalidPredictionsError for a value that is no array, and say how to get one from it.
 
-    Examples are a path, which has to be read first, and a splitter passed as ``folds``. Arrays
-    pass. ``name`` is the argument in messages.
+    Examples are a path, which has to be read first, and a splitter passed as ``folds``. Arrays,
+    lists and tables pass. ``name`` is the argument in messages.
     """
     form, advice = f"a {type(values).__name__}", ""
     if isinstance(values, (str, bytes, PathLike)):
@@ -172,7 +175,10 @@ WRITTEN_BY_NAME = (type, FunctionType, BuiltinFunctionType, np.ufunc)
 
 
 def name_of(value: object) -> str:
-    """Return a value as a recipe writes it: 0.5 for a NumPy number, a function by its name."""
+    """Return a value as a recipe writes it: 0.5 for a NumPy number, a function by its name.
+
+    Other values are written by their repr, tuples as lists.
+    """
     if isinstance(value, tuple):
         return f"[{', '.join(map(name_of, value))}]"
     plain = value.item() if isinstance(value, np.generic) else value
@@ -180,7 +186,10 @@ def name_of(value: object) -> str:
 
 
 class Doubt(str):
-    """Note with a reason to doubt the data, and so the p-values; a verdict begins with it."""
+    """Note (a text) with a reason to doubt the data, and so the p-values.
+
+    Verdicts begin with it.
+    """
 
     __slots__ = ()
 
@@ -208,7 +217,10 @@ def several(n: int, word: str) -> str:
 
 
 class _OfInit:
-    """Descriptor that gives a class the signature of its ``__init__``, for help and messages."""
+    """Descriptor that gives a class the signature of its ``__init__``, for help and messages.
+
+    The signature is without ``self``.
+    """
 
     def __get__(self, value: object, kind: Any) -> Signature:
         _, *parameters = signature(kind.__init__).parameters.values()
@@ -222,7 +234,8 @@ _parameters = cache(signature)
 class Written:
     """Mixin for dataclasses whose repr is the shortest code that creates them.
 
-    Options with their default value are left out.
+    Options with their default value are left out. Wrong arguments raise TypeError with a
+    suggestion.
     """
 
     #: How many fields are always printed, the first of them by its place; other fields are options.
