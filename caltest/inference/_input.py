@@ -125,7 +125,8 @@ class Tallied(Enum):
 class Takes(NamedTuple):
     """Input that one verb takes.
 
-    Design information of rows (``facts``), and tallies (``tally``).
+    Design information of rows (``facts``), and tallies (``tally``). ``tally`` says whether the verb
+    takes no tallies, plain ones, or tallies of clusters as well.
     """
 
     facts: frozenset[RowFact]
@@ -741,7 +742,10 @@ FEW_CELLS = 20
 
 
 def _of_scores(prepared: Prepared) -> bool:
-    """Return whether a statistic uses scores of single rows, such as log-odds."""
+    """Return whether a statistic uses scores of single rows, such as log-odds.
+
+    ``prepared`` is the statistic with fixed predictions.
+    """
     return isinstance(prepared, SumStatistic) and prepared.scores is not None
 
 

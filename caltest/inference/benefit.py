@@ -364,7 +364,7 @@ class Redrawn:
         """Redraw labels, and compare the T observed sums with redrawn ones by |sum|, O(B n K).
 
         ``sums`` computes T sums from a set of labels; ``run`` has the number of draws, seed and
-        threads.
+        threads. ``analysis`` holds the rows.
         """
         observed = sums.values(sums.problem.observed).reshape(-1)
         schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)

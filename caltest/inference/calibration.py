@@ -389,6 +389,7 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
     """Return the test of the worst label, with the p-value of all labels together.
 
     It is the result for rows with several labels; ``parts`` has the test of every label.
+    ``analysis`` holds the data behind the lens.
     """
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
@@ -408,7 +409,7 @@ def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
     """Return the subgroups with these adjusted p-values.
 
     ``values`` belong to the subgroups that were tested, in their order; ``adjust`` names the
-    method.
+    method. ``parts`` are the subgroups with their tests.
     """
     steps = iter(values)
     adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
@@ -560,7 +561,10 @@ class Permutations:
         return self._ranges(np.zeros((2, 1), dtype=np.uint64), shuffled=False)[0]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J)."""
+        """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J).
+
+        ``seed`` is the pair of integers that keys the random stream.
+        """
         return self._ranges(stream_keys(seed, first, count)[:2], shuffled=True)
 
     def _ranges(self, streams: NDArray[np.uint64], shuffled: bool) -> FloatArray:
@@ -682,7 +686,8 @@ SUMMED_OVER_FOLDS = (CoxScore, CoxLR)
 def memorised(analysis: Analysis) -> bool:
     """Return whether the fold models have memorised groups of rows, such as the rates of sites.
 
-    If so, the statistic has to be computed fold by fold.
+    If so, the statistic has to be computed fold by fold. ``analysis`` holds the data behind the
+    lens; False without folds.
     """
     lens = analysis.lens
     return isinstance(lens, Aligned) and lens.summary.memorised
@@ -749,7 +754,10 @@ class FoldPart(RowProblem):
 
 @dataclass(frozen=True, repr=False)
 class WithinFolds(Statistic):
-    """Statistic computed in each fold and averaged over folds by their weight."""
+    """Statistic computed in each fold and averaged over folds by their weight.
+
+    ``statistic`` is the one that is computed in each fold.
+    """
 
     statistic: StatisticLike
 

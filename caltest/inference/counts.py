@@ -431,7 +431,10 @@ def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArra
 
 
 def _jackknife_interval(estimate: float, without: FloatArray, level: float) -> Interval:
-    """Return (estimate, low, high), a t interval from the values without each cluster, (G,)."""
+    """Return (estimate, low, high), a t interval from the values without each cluster, (G,).
+
+    ``without`` (G,) are these values, ``level`` is the level of the interval.
+    """
     from scipy.special import stdtrit
 
     g = without.size

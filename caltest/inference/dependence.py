@@ -249,7 +249,10 @@ def refuse_few_blocks(verb: str, data: Predictions) -> None:
 
 
 def summary_of(data: Predictions) -> HorizonSummary | None:
-    """Return horizon, number of times and of rows of a series; None without a horizon."""
+    """Return horizon, number of times and of rows of a series; None without a horizon.
+
+    The result is part of the results of tests.
+    """
     if data.horizon is None:
         return None
     placed, h = timed(data)
@@ -362,7 +365,8 @@ class CrossedError:
 def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
     """Return the variance of T_A − T_B with crossed clusters.
 
-    It is V_a + V_b − V_ab; the last, of rows that share both clusters, enters at first order.
+    It is V_a + V_b − V_ab; the last, of rows that share both clusters, enters at first order. ``a``
+    and ``b`` have T with its jackknife values for each model, ``data`` the clusters.
     """
     both = zip(a.omitting, b.omitting, strict=True)
     first, second = (_jackknife_variance(x - y) for x, y in both)
@@ -423,7 +427,9 @@ class Parts:
     def of(cls, induced: Predictions, cell: IntArray, times: FloatArray | None = None) -> Parts:
         """Sum the residuals of rows by unit and cell; O(n d), or O(n log n) with clusters.
 
-        ``cell`` (n,) is the cell of every row; each row stands for ``times`` rows.
+        ``cell`` (n,) is the cell of every row; each row stands for ``times`` rows. ``times`` (n,)
+        None stands for 1. ``induced`` has the predictions behind the lens, with weights and
+        clusters.
         """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights

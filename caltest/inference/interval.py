@@ -175,7 +175,8 @@ def _in_subgroups(
 ) -> ConfidenceIntervalResult:
     """Return the interval for all rows, with simultaneous intervals of subgroups (Bonferroni).
 
-    ``ask(level, rows)`` computes an interval.
+    ``ask(level, rows)`` computes an interval. ``level`` is the level of the interval for all rows,
+    and for all subgroups together.
     """
     whole = ask(level, replace(data, by=None))
     go_on(whole.ended)
@@ -267,7 +268,8 @@ def _fitting_followup(request: IntervalProblem, method: str) -> Callable[[Interv
 def _cut_to_range(bound: float, estimand: Estimand | None) -> float | None:
     """Return a bound cut to the range of the error, such as [0, 1].
 
-    Without an estimand the range is unknown, and an infinite bound becomes None.
+    Without an estimand the range is unknown, and an infinite bound becomes None. ``estimand`` is
+    the population error that the statistic estimates, with its range.
     """
     if estimand is not None:
         smallest = -estimand.largest if estimand.size == "signed" else 0.0
@@ -434,7 +436,8 @@ def noise_of(request: IntervalProblem) -> CellNoise:
 def _n_draws(request: IntervalProblem) -> int:
     """Return the number of draws: fewer for many cells or rows, but enough for the level.
 
-    StatisticError if ``n_resamples`` is too small for the level.
+    StatisticError if ``n_resamples`` is too small for the level. ``request`` holds data, prepared
+    statistic, level and run options.
     """
     n_resamples = request.run["n_resamples"]
     if request.alpha * (n_resamples + 1) < 1.0:
@@ -530,7 +533,8 @@ def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]
 def _redrawn(request: IntervalProblem) -> FloatArray:
     """Return the largest |observed − predicted| of a cell in B bootstrap samples, shape (B,).
 
-    The samples are of the rows of a tally.
+    The samples are of the rows of a tally. ``request`` has the tally, the cells and the number B of
+    samples.
     """
     rows, times, place = request.cells.problem.expand()
     group = 2 * request.cells.of_unit[place] + rows.labels

@@ -662,7 +662,8 @@ class LabelSchemes:
     def of(cls, data: Predictions) -> LabelSchemes:
         """Return independent redraws, or redraws that keep the dependence within clusters.
 
-        StatisticError for too few clusters to estimate the dependence.
+        StatisticError for too few clusters to estimate the dependence. The result has the redraw
+        schemes, and a summary of the clusters.
         """
         if data.n_clusters is None:
             return cls(data, (Coupled(RedrawLabels()),))
@@ -754,7 +755,7 @@ class EvidenceLaw:
     """Null distribution of the largest evidence over all segments.
 
     ``laws`` has one law for each redraw scheme, exact or as an array of draws; ``name``,
-    ``n_draws`` and ``ended`` describe them.
+    ``n_draws`` and ``ended`` describe them. ``ended`` is "complete", "early" or "interrupted".
     """
 
     laws: tuple[ExactNull | FloatArray, ...]

@@ -202,7 +202,10 @@ def _of_clusters(
 
 
 def _refuse_other(only: Scheme, null: Null) -> Scheme:
-    """Return ``only``, the single null distribution for these data; StatisticError for another."""
+    """Return ``only``, the single null distribution for these data; StatisticError for another.
+
+    ``null`` is what the user asked for: "auto", or a name or scheme.
+    """
     if null != only:
         raise StatisticError(f"such data have the null {only!r} and not {null!r}: leave it out")
     return only

@@ -525,7 +525,10 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
 
 
 class View(Analysis):
-    """Analysis for a diagram, which is drawn for each subgroup and class."""
+    """Analysis for a diagram, which is drawn for each subgroup and class.
+
+    It holds data and problem behind the lens as :class:`Analysis` does.
+    """
 
     @property
     def event(self) -> str:
@@ -534,7 +537,10 @@ class View(Analysis):
 
     @property
     def groups(self) -> dict[str, Predictions | Problem]:
-        """Problem of every subgroup by name; without ``by`` the problem of all rows under ""."""
+        """Problem of every subgroup by name; without ``by`` the problem of all rows under "".
+
+        A problem holds the predictions of the subgroup behind the lens.
+        """
         if self.from_sums:
             return {"": self.problem}
         plain, groups = replace(self.induced, by=None), self.induced.subgroups()
@@ -567,7 +573,10 @@ def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Pro
 
 
 def spread(problem: Problem) -> IntArray:
-    """Return the number of predictions in each of the fine bins ``SPREAD_EDGES``, a histogram."""
+    """Return the number of predictions in each of the fine bins ``SPREAD_EDGES``, a histogram.
+
+    The shape is (len(SPREAD_EDGES) − 1,), for predictions of the event.
+    """
     counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
     return counts.astype(np.int64)
 

@@ -381,7 +381,10 @@ def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str
 
 
 def _in_common_codes(feature: Feature, words: dict[str, int]) -> FloatArray:
-    """Return values of a complete column, (n,); text in codes of ``words``, which new ones join."""
+    """Return values of a complete column, (n,); text in codes of ``words``, which new ones join.
+
+    ``words`` maps each text to its code.
+    """
     if feature.levels is None:
         return feature.values
     places = [words.setdefault(level, len(words)) for level in feature.levels]
@@ -619,7 +622,8 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
     """Return the index of a segment on fewer of the same columns with about as much evidence.
 
-    If there is none, return ``segment`` itself.
+    If there is none, return ``segment`` itself. ``scan`` has all segments, ``evidence`` (S,)
+    belongs to them.
     """
     of = {*scan.lattice.members[segment]}
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))

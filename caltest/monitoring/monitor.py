@@ -211,7 +211,10 @@ class Monitor(Watch):
         return new._moved(lens=lens, state=state, n_induced=n_induced)
 
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
-        """Return the monitor after the rows of a tally, taken as one step at one ``time``."""
+        """Return the monitor after the rows of a tally, taken as one step at one ``time``.
+
+        ``time`` None stands for no times.
+        """
         if self.rounded is True:
             raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
         if self.change and tally.n > self.run_length:

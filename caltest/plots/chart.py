@@ -186,7 +186,10 @@ def restyled(picture: Picture, ax: Axes | None, size: str, legend: bool) -> Pict
 
 
 def _grid_place(ax: Axes) -> SubplotSpec:
-    """Return the grid cell of some axes; axes outside a grid get a grid of their own."""
+    """Return the grid cell of some axes; axes outside a grid get a grid of their own.
+
+    It is matplotlib's SubplotSpec, which can be divided.
+    """
     if (spec := ax.get_subplotspec()) is not None:
         return spec
     box = ax.get_position()
@@ -297,7 +300,10 @@ class Chart:
 
     def area(self, name: str, x: ArrayLike, low: FloatArray, high: FloatArray, words: str = "",
              **style: Any) -> PolyCollection:  # fmt: skip
-        """Fill the area between the curves ``low`` and ``high`` over x."""
+        """Fill the area between the curves ``low`` and ``high`` over x.
+
+        ``x``, ``low`` and ``high`` have shape (m,).
+        """
         artist = self.ax.fill_between(x, low, high, **Style(color=PALE, lw=0) | style)
         return self.mark(name, artist, words)
 
@@ -599,7 +605,10 @@ class Frame:
         return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
 
     def begin(self, chart: Chart, truth: Truth | None) -> None:
-        """Set limits and ticks of a chart, and draw the true curve where it is known."""
+        """Set limits and ticks of a chart, and draw the true curve where it is known.
+
+        ``truth`` maps predictions to true probabilities, None if unknown.
+        """
         ax, scale = chart.ax, self.scale
         ax.set(xlim=self.x, ylim=self.y)
         if scale.log_odds:
@@ -723,7 +732,7 @@ def sign(
 def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
     """Draw the key above the axes, beginning ``shift`` points to their left.
 
-    ``entries`` maps texts to symbols.
+    ``entries`` maps texts to symbols. ``options`` go to matplotlib's legend.
     """
     from matplotlib.transforms import ScaledTranslation
 

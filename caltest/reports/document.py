@@ -84,7 +84,8 @@ FIELDS_SHOWN: dict[type[Result], tuple[str, ...]] = {
 def tables_of(result: Result) -> list[Columns]:
     """Return the tables of a result as dictionaries of columns.
 
-    A curve without bins has no table: its picture shows every point of it.
+    A curve without bins has no table: its picture shows every point of it. A table maps headings to
+    the values of the rows.
     """
     if isinstance(result, ReliabilityFit):
         return []
@@ -109,7 +110,10 @@ def _folded(table: str) -> str:
 
 
 def _smooth(sections: tuple[Section, ...]) -> tuple[FloatArray, FloatArray] | None:
-    """Return (predictions, rates) of the smooth curve in these sections, (L,) each, or None."""
+    """Return (predictions, rates) of the smooth curve in these sections, (L,) each, or None.
+
+    None where no section has one.
+    """
     fits = (r for s in sections for r in s.results if isinstance(r, ReliabilityFit))
     fit = next((fit for fit in fits if fit.fit == "lowess"), None)
     return None if fit is None else (fit.predicted, fit.fitted)

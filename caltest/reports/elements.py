@@ -147,7 +147,7 @@ CHIP_SHAPES = {
 def small_scale(number: KeyNumber, width: float = 210.0) -> str:
     """Return the interval plot below a key number as SVG: interval, point and labelled reference.
 
-    ``width`` is in units of the view box.
+    ``width`` is in units of the view box. ``number`` has the value, its interval and the reference.
     """
     if not (isfinite(number.low) and isfinite(number.high) and number.high > number.low):
         return ""
@@ -290,7 +290,11 @@ def points(value: float, digits: int = 1) -> str:
 
 
 class ViewScale:
-    """Linear map from data values to coordinates of the SVG view box, with its ticks."""
+    """Linear map from data values to coordinates of the SVG view box, with its ticks.
+
+    Called with a value, which is cut off at both ends, it returns the coordinate. With ``odds`` it
+    is linear in the log-odds of the value.
+    """
 
     def __init__(
         self, low: float, high: float, start: float, end: float, ticks: Sequence[float], odds: bool
@@ -566,6 +570,7 @@ def _smooth_line(
     """Return the smooth curve as an SVG path, cut at the first and the last bin of ``curve``.
 
     ``smooth`` are predictions and rates, (L,) each; ``x`` and ``y`` are the scales of the ``view``.
+    ``view`` is "probability", "difference" or "logodds".
     """
     low, high = float(curve.predicted.min()), float(curve.predicted.max())
     inside = [
@@ -682,7 +687,8 @@ def _diagonal_costs(
 def _room_on_diagonal(x: ViewScale, y: ViewScale, marks: list[tuple[float, float, float]]) -> bool:
     """Return whether the label of the diagonal fits somewhere without hiding much.
 
-    ``marks`` are (x, top, bottom) of the vertical bars that it might hide.
+    ``marks`` are (x, top, bottom) of the vertical bars that it might hide. ``x`` and ``y`` are the
+    scales of the view.
     """
     return min(_diagonal_costs(x, y, marks, [])) <= MOST_HIDDEN
 
@@ -696,6 +702,7 @@ def _diagonal_label(
     """Return the label of the diagonal as SVG, at the place where it hides least.
 
     ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
+    ``x`` and ``y`` are the scales of the view.
     """
     costs = _diagonal_costs(x, y, marks, taken)
     along, anchor, drop = DIAGONAL_PLACES[costs.index(min(costs))]

@@ -283,7 +283,7 @@ def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuesti
     """Return the questions without statistics that these predictions leave undefined.
 
     An example is the slope if all predictions are 0 or 1. A question without any statistic is
-    dropped.
+    dropped. ``agenda`` are the questions, ``data`` the rows or the tally.
     """
     answerable = []
     for question in agenda:
@@ -340,7 +340,8 @@ class Judged:
         """Build one Judged for each question.
 
         ``pvalues`` are the raw p-values of the questions, ``adjusted`` the adjusted ones, and
-        ``alpha`` is the level.
+        ``alpha`` is the level. A Judged has the adjusted p-value, the factor of Holm's method for
+        the parts of the question, and the level.
         """
         ranks = np.argsort(np.argsort(pvalues, kind="stable"))
         steps = (len(pvalues) - ranks).tolist()
@@ -537,6 +538,7 @@ def _of_subgroups(parts: Subgroups) -> str:
     """Return sentences on subgroups: the rejected ones with errors and p-values, and the worst.
 
     The p-value of the test that all have the same miscalibration follows where it is known.
+    ``parts`` has the tests of all subgroups.
     """
     wrong = {}
     for j, (name, test, p) in enumerate(zip(parts.names, parts.tests, parts.adjusted, strict=True)):

@@ -138,7 +138,7 @@ def first_screen(f: Findings) -> FirstScreen:
 def _signed(f: Findings) -> ConfidenceIntervalResult | None:
     """Return the interval of observed − predicted over all rows, or None where none is known.
 
-    The interval is that of the mean difference.
+    The interval is that of the mean difference. ``f`` holds data, audit and settings.
     """
     with suppress(StatisticError):
         return confidence_interval(
@@ -322,7 +322,7 @@ def _mean_ends(f: Findings, signed: ConfidenceIntervalResult | None) -> tuple[fl
     """Return (low, high), the interval of observed − predicted over all rows.
 
     ``signed`` is the interval, if one was computed; with follow-up it is derived from the interval
-    of O:E.
+    of O:E. ``f`` holds data, audit and settings.
     """
     if signed is not None:
         return signed.low or 0.0, signed.high or 0.0
@@ -525,7 +525,8 @@ def _ratio_number(label: str, triple: tuple[float, float, float], note: str) -> 
 def _vector_score(f: Findings) -> KeyNumber | None:
     """Return the mean log score beside its expectation under calibration, as a key number.
 
-    The unit is nats. None for tallies, clusters, and data with outcomes of probability 0.
+    The unit is nats. None for tallies, clusters, and data with outcomes of probability 0. ``f``
+    holds data, audit and settings.
     """
     rows = f.view.data.rows
     if rows is None or rows.impossible.size or rows.n_clusters is not None:
@@ -593,7 +594,10 @@ def _situation(
 
 
 def _intercept(f: Findings) -> float:
-    """Return the calibration intercept of Cox's line; NaN where it has none."""
+    """Return the calibration intercept of Cox's line; NaN where it has none.
+
+    ``f`` holds data, audit and settings.
+    """
     from caltest.reports.measures import cox_line
 
     with suppress(StatisticError):
@@ -659,7 +663,8 @@ def within_sites(data: Predictions) -> Predictions:
 def _temperature(f: Findings) -> tuple[float, bool]:
     """Return (temperature, True) for three or more classes whose log score is rejected.
 
-    Otherwise, and where no temperature can be fitted, return (NaN, False).
+    Otherwise, and where no temperature can be fitted, return (NaN, False). ``f`` holds data, audit
+    and settings.
     """
     rows = f.view.data.rows
     if rows is None or rows.n_classes == 2 or rows.impossible.size:
@@ -686,7 +691,10 @@ def _inverse_slope(fitted: object, rows: Predictions) -> float:
 
 
 def _provenance(f: Findings) -> tuple[str, ...]:
-    """Return the items of the provenance line: source, level, model, author, version and seed."""
+    """Return the items of the provenance line: source, level, model, author, version and seed.
+
+    ``f`` holds data, audit and settings; the items are strings.
+    """
     import platform
     from datetime import date
 
@@ -817,7 +825,10 @@ def _points(share: float | None) -> str:
 
 
 def _collect(s: Situation) -> str:
-    """Return advice to collect more data, with the number of observations if it is known."""
+    """Return advice to collect more data, with the number of observations if it is known.
+
+    ``s`` has the facts, among them that number.
+    """
     x = s.tolerance or 0.1
     if s.needed is None:
         return f"Collect more {s.rows}; {s.n} cannot show an error of {_points(x)}."
@@ -828,7 +839,8 @@ def _collect(s: Situation) -> str:
 def _straddles(s: Situation) -> str:
     """Return advice for an interval that contains the tolerance.
 
-    It names the number of observations that would decide, or says that more may not help.
+    It names the number of observations that would decide, or says that more may not help. ``s`` has
+    the facts: the number of observations, and the number needed.
     """
     if s.needed is None or s.needed <= s.n:
         return "The error is close to the tolerance; more data may not settle it."
@@ -940,6 +952,6 @@ RULES = (
 def recommendation(situation: Situation) -> str:
     """Return the recommended next step, the sentence of the first rule that applies.
 
-    The last rule always applies.
+    The last rule always applies. ``situation`` has the facts on which the rules depend.
     """
     return next(rule.say(situation) for rule in RULES if rule.holds(situation))

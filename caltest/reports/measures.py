@@ -94,7 +94,8 @@ class DataSummary(Result):
     def of(cls, view: View, subgroups: int) -> DataSummary:
         """Count observations, events and classes of a view.
 
-        ``subgroups`` is the number of subgroups, 0 without ``by``.
+        ``subgroups`` is the number of subgroups, 0 without ``by``. ``view`` holds the data behind
+        the lens.
         """
         data, (rows, times) = view.data, view.problem.expand()[:2]
         p, (prediction, outcome) = rows.probs[:, 0], view.problem.means()
@@ -171,7 +172,8 @@ class Measures(Result):
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
         """Compute the measures that these observations allow, or only those in ``names``.
 
-        Measures that cannot be computed are listed in a note, each with its reason.
+        Measures that cannot be computed are listed in a note, each with its reason. ``view`` holds
+        the data behind the lens, ``level`` is the level of intervals.
         """
         rows, omitted, event = dict[str, Triple](), list[str](), _Event(view, level)
         for name in names or (MEASURES if view.followup is None else FOLLOWED):
@@ -229,7 +231,8 @@ class Measures(Result):
 def _meaning(name: str, view: View) -> str:
     """Return the explanation printed beside the measure called ``name``.
 
-    For more than two classes the scores are scores of the top class.
+    For more than two classes the scores are scores of the top class. ``view`` holds the data behind
+    the lens.
     """
     words: dict[str, str] = WORDING["measures_of_top"] if view.lens.subject == "top" else {}
     return words.get(name, WORDING["measures"][name])
@@ -546,7 +549,10 @@ def lowess(view: View, level: float) -> ReliabilityFit:
 
 
 def _events(gaps: SmoothGaps) -> FloatArray:
-    """Return the outcomes, shape (n,), sorted by increasing prediction."""
+    """Return the outcomes, shape (n,), sorted by increasing prediction.
+
+    ``gaps`` is the fitted smooth curve with the rows.
+    """
     return np.asarray(gaps.data.labels[gaps.order] == 0, dtype=np.float64)
 
 
@@ -573,7 +579,8 @@ def _followed_curve(gaps: SmoothGaps, data: Predictions) -> tuple[FloatArray, Fl
 def _error(gaps: SmoothGaps, curve: FloatArray) -> FloatArray:
     """Return the standard error of a smooth curve at its anchors, shape (L,).
 
-    ``curve`` holds the values of the curve at the anchors; residuals are taken from it.
+    ``curve`` holds the values of the curve at the anchors; residuals are taken from it. ``gaps``
+    has the smoother and the rows.
     """
     residuals = _events(gaps) - curve
     clusters = gaps.data.clusters

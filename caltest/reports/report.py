@@ -258,7 +258,10 @@ def _absent(what: str) -> Absent:
 
 
 def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
-    """Return (x, y), the axis titles of the reliability diagram, in the user's words."""
+    """Return (x, y), the axis titles of the reliability diagram, in the user's words.
+
+    ``view`` holds the data behind the lens, ``words`` are the user's words.
+    """
     top = view.lens.subject == "top" or view.data.classes == RIGHT
     return axes_of("top" if top else "event", words.event or view.event_name)
 

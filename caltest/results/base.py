@@ -726,7 +726,10 @@ PER_SUBGROUP = (
 
 
 class Certain(Protocol):
-    """Protocol of results that have a lower bound of an error, by which they are ranked."""
+    """Protocol of results that have a lower bound of an error, by which they are ranked.
+
+    ``certain_error(alpha)`` returns (lower bound at level 1 − alpha, estimate).
+    """
 
     def certain_error(self, alpha: float) -> tuple[float, float]: ...
 

@@ -218,7 +218,11 @@ class BandTest(Result):
 
     @property
     def verdict(self) -> AuditVerdict:
-        """Verdict on whether the curve deviates by more than ``tolerance``."""
+        """Verdict on whether the curve deviates by more than ``tolerance``.
+
+        It is "miscalibrated, and it matters", "miscalibrated, but too little to matter",
+        "calibrated to within the tolerance" or "cannot tell".
+        """
         if self.at_least > self.tolerance:
             return AuditVerdict.MATTERS
         if not self.at_most <= self.tolerance:

@@ -770,7 +770,10 @@ def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, rendering.Typed
 
 
 class NullDistribution(Protocol):
-    """Interface of null distributions, simulated or computed."""
+    """Interface of null distributions, simulated or computed.
+
+    T is a value of the statistic under calibration.
+    """
 
     def mean(self) -> float:
         """Return the expected value, the noise floor of the statistic."""

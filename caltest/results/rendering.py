@@ -580,7 +580,10 @@ class Card:
 
 
 def element(card: Card, content: Content) -> str:
-    """Return a card as HTML, with the tables and sentences of the result folded."""
+    """Return a card as HTML, with the tables and sentences of the result folded.
+
+    ``card`` has the verdict and key numbers, ``content`` the tables and sentences.
+    """
     numbers = "".join(
         f"<dt>{escape(name)}</dt><dd><b>{_typeset(value)}</b></dd><dd>{_typeset(note)}</dd>"
         for name, value, note in card.numbers[:MOST_NUMBERS]

@@ -87,7 +87,8 @@ class IntervalRow:
 def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0) -> str:
     """Return a forest plot as SVG: interval, noise floor and point of each row; "" without rows.
 
-    ``axis`` is the title, ``reference`` a vertical line.
+    ``axis`` is the title, ``reference`` a vertical line. Each of ``rows`` has a label, a value, its
+    interval and noise floor.
     """
     rows = [row for row in rows if isfinite(row.value)][:ROWS_DRAWN]
     if not rows:
@@ -110,7 +111,8 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
 def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str:
     """Return the marks of one row of a small picture as SVG, with its label above them.
 
-    ``at`` maps values to horizontal coordinates, ``top`` is the upper edge of the row.
+    ``at`` maps values to horizontal coordinates, ``top`` is the upper edge of the row. ``row`` has
+    a label, a value, its interval and noise floor.
     """
     middle, marks = top + 22, []
     if row.floor is not None:

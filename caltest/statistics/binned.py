@@ -167,7 +167,11 @@ def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> 
 
 @dataclass(frozen=True, repr=False)
 class _BinnedError(Statistic):
-    """Base class of ECE and MCE, with the options ``bins`` (partition) and ``distance``."""
+    """Base class of ECE and MCE, with the options ``bins`` (partition) and ``distance``.
+
+    ``distance`` is the name or function that compares frequencies with predictions in a cell,
+    ``combine`` says whether cells are summed or the largest counts.
+    """
 
     bins: Binning | int = UniformBins(15)
     _: KW_ONLY
@@ -427,7 +431,10 @@ class DebiasedL1(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL1(CellStatistic):
-    """Debiased l1 error of Kumar et al. (2019) with fixed predictions; see :class:`DebiasedL1`."""
+    """Debiased l1 error of Kumar et al. (2019) with fixed predictions; see :class:`DebiasedL1`.
+
+    Its value is T of that formula, a float for each set of outcomes.
+    """
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|) for the cells ``at``, shape (B, L).
@@ -470,7 +477,9 @@ class KumarL2(CellStatistic):
 class ScalesReader(Reader):
     """Reader that computes :class:`Scales` from blocks of redrawn outcomes in one pass.
 
-    Cells of coarser scales are merged as soon as their last fine cell has been read.
+    Cells of coarser scales are merged as soon as their last fine cell has been read. A block (n, B)
+    holds B sets of outcomes, rows in order of the finest cells; ``values`` returns the statistic,
+    (B,).
     """
 
     at_once = 64

@@ -35,7 +35,8 @@ from caltest.statistics.problem import Cells, Problem, ResidualSums
 class WalkReader(Reader):
     """Reader that computes a :class:`Walk` from blocks of redrawn outcomes, step by step.
 
-    Only the extremes of each walk are kept, not its steps.
+    Only the extremes of each walk are kept, not its steps. A block (n, B) holds B sets of outcomes,
+    rows in increasing order of the predictions; ``values`` returns the statistic, (B,).
     """
 
     at_once = 64
@@ -183,7 +184,8 @@ class _CumulativeError(Statistic):
 def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
     """Return the law of the walk's extent for many distinct predictions, from Brownian motion.
 
-    ``sigma`` is the standard deviation of the last step; ``labels`` are not used.
+    ``sigma`` is the standard deviation of the last step; ``labels`` are not used. ``extent`` is
+    "maximum" or "range".
     """
     return BrownianNull(extent, sigma)
 

@@ -116,7 +116,10 @@ class Pools(LabelStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions, whose rows are pooled first."""
+        """Distinct predictions, whose rows are pooled first.
+
+        They are a partition of the rows, in increasing order of the prediction.
+        """
         return Cells.levels(self.problem)
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> PoolReader:
@@ -189,7 +192,10 @@ HOW_MANY = _BITS.sum(axis=1, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class PoolReader:
-    """Reader of CORP miscalibrations from blocks of events in order of the predictions."""
+    """Reader of CORP miscalibrations from blocks of events in order of the predictions.
+
+    ``pools`` is the statistic. A block (n, B) holds B sets of events, 0 and 1.
+    """
 
     pools: Pools = field(repr=False)
     at_once: ClassVar[int] = 64

@@ -320,6 +320,7 @@ class TiledSKCE(Prepared):
         """Return the normal limit law of the mean over blocks, for observed labels (n,).
 
         Its variance is estimated from the blocks. StatisticError if all blocks have the same value.
+        The law has mean 0.
         """
         totals, _ = self.tiles.rows(residuals_of(self.tiles.probs, labels[: self.n]))
         size = self.tiles.size
@@ -391,7 +392,9 @@ def _bootstrap(
 class LineReader(Reader):
     """Reader that computes a :class:`LineError` from blocks of redrawn outcomes, level by level.
 
-    A level is a group of rows with equal predictions; sums of levels are not kept.
+    A level is a group of rows with equal predictions; sums of levels are not kept. A block (n, B)
+    holds B sets of outcomes, rows in increasing order of the predictions; ``values`` returns the
+    statistic, (B,).
     """
 
     at_once = 64
@@ -499,7 +502,10 @@ class LineError(SumStatistic):
         return np.sqrt(np.maximum(values, 0.0)) if self.root else values
 
     def all_pairs(self, sums: ResidualSums) -> FloatArray:
-        """Return Σ_ij k_ij r_i r_j over all pairs, each row with itself included, shape (B,)."""
+        """Return Σ_ij k_ij r_i r_j over all pairs, each row with itself included, shape (B,).
+
+        ``sums`` has the residual sums of the levels, (B, L, 1), for B sets of outcomes.
+        """
         totals = np.zeros(len(sums.cells))
         _all_pairs(np.ascontiguousarray(sums.cells[:, :, 0].T), self.decay, totals)
         return totals

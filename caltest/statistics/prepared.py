@@ -185,7 +185,10 @@ class Prepared(ABC):
         raise NotImplementedError
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the cell statistic whose exact distribution equals this one's, or None."""
+        """Return the cell statistic whose exact distribution equals this one's, or None.
+
+        None is returned where there is none, as for more than two classes.
+        """
         return None
 
     def limit_caveat(self) -> str | None:
@@ -308,7 +311,10 @@ class Reader:
         return self.statistic.of_sums(self.sums(block).inflated(factor))
 
     def sums(self, block: AnyArray) -> ResidualSums:
-        """Return residual sums of the cells, sums of squares and of scores for a block (n, B)."""
+        """Return residual sums of the cells, sums of squares and of scores for a block (n, B).
+
+        The fields of the result have shapes (B, L, d), (B, L) or (B, 1), and (B, T).
+        """
         lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
         # Counts of a cell, or what is added in their place
         counts = not (self.residuals or self.weights.size)
@@ -393,7 +399,11 @@ class SumStatistic(Prepared):
 
     @abstractmethod
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) from the residual sums of B sets of outcomes."""
+        """Return the values (B,) from the residual sums of B sets of outcomes.
+
+        ``sums`` has residual sums in the cells, of squares, and of scores, as the fields of the
+        statistic ask for them.
+        """
 
     @property
     def takes_counts(self) -> bool:
@@ -604,7 +614,8 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
 class PreparedFunction(LabelStatistic):
     """User-defined function ``(probs, labels) -> float`` with fixed predictions.
 
-    With ``weighted`` it is called with a third argument, the weights of the rows.
+    With ``weighted`` it is called with a third argument, the weights of the rows. ``function`` gets
+    ``probs`` (n, K) and ``labels`` (n,).
     """
 
     function: StatisticLike
@@ -681,13 +692,16 @@ def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
 
 
 def problem_of(source: Problem | Predictions) -> Problem:
-    """Return the problem of predictions; a problem is returned as it is."""
+    """Return the problem of predictions; a problem is returned as it is.
+
+    A problem holds fixed predictions, and outcomes to be drawn.
+    """
     return row_problem(source) if isinstance(source, Predictions) else source
 
 
 def coarseness(statistic: object, problem: Problem) -> str:
     """Return the remark that a statistic of sorted rows loses order within cells; "" for rows.
 
-    A tally keeps no order of the rows within its cells.
+    A tally keeps no order of the rows within its cells. ``statistic`` is named in the remark.
     """
     return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

@@ -38,6 +38,7 @@ class Evaluated(Protocol):
         """Return the values of B sets of outcomes, (B,), or (B, S) for S statistics.
 
         Residuals are multiplied by √factor, which stands for the overdispersion of clusters.
+        ``outcomes`` are made by ``Problem.outcomes``.
         """
 
 
@@ -185,7 +186,11 @@ class Problem(ABC):
     @property
     @abstractmethod
     def observed(self) -> Outcomes:
-        """The observed outcomes, as one set (B = 1)."""
+        """The observed outcomes, as one set (B = 1).
+
+        Their form is the form of :meth:`outcomes`: label vectors (1, n), or event counts of a
+        tally.
+        """
 
     @abstractmethod
     def outcomes(self, labels: AnyArray) -> Outcomes:
@@ -233,7 +238,7 @@ class Problem(ABC):
     def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
         """Return observed − predicted frequency of the event in every cell, (B, L).
 
-        B is the number of sets of outcomes.
+        B is the number of sets of outcomes. ``outcomes`` are made by :meth:`outcomes`.
         """
         return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
@@ -289,7 +294,10 @@ class Problem(ABC):
 
     @abstractmethod
     def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
-        """Return (residuals, squares): Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit."""
+        """Return (residuals, squares): Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit.
+
+        ``outcomes`` are B sets, made by :meth:`outcomes`.
+        """
 
     @abstractmethod
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:

@@ -606,7 +606,11 @@ class QuadraticForm(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class LargestComponent(ClassScores):
-    """Statistic of :class:`WorstClass` with fixed predictions: the largest |standardised score|."""
+    """Statistic of :class:`WorstClass` with fixed predictions: the largest |standardised score|.
+
+    Standardised scores are the scores of levels and slopes in standard deviations under
+    calibration.
+    """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(np.abs(self.combinations(sums)).max(axis=1))
@@ -708,7 +712,8 @@ def _of_two(problem: Problem, part: CoxPart) -> _Scores:
     """Return the scores for two classes: the level of the event, and the slopes of both classes.
 
     They need only sums that tallies keep as well. ``part`` says which slopes are wanted: "level"
-    for none, "temperature" for one, "vector" for both.
+    for none, "temperature" for one, "vector" for both. The result has their covariance under
+    calibration, score tables and observed sums.
     """
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":

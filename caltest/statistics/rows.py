@@ -109,7 +109,11 @@ class RowProblem(Problem):
 
     @staticmethod
     def of(data: Predictions) -> RowProblem:
-        """Return the problem of predictions: the event is label 1, or label 0 of induced data."""
+        """Return the problem of predictions: the event is label 1, or label 0 of induced data.
+
+        ``data`` are the predictions behind a lens; induced data come from a lens, and list the
+        event first.
+        """
         plain = data.n_classes == 2 and not data.induced
         return row_problem(OneVsRest(1)(data) if plain else data)
 
@@ -413,6 +417,7 @@ class VoteRedraws:
     """Replicates of a statistic of sums on drawn counts of votes, at a cost of O(I K) each.
 
     ``draws`` draws the votes of the I items, and ``first`` (I,) is the first row of each item.
+    ``statistic`` is the statistic that is evaluated.
     """
 
     draws: VoteDraws
@@ -480,7 +485,10 @@ class CountedRedraws:
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
-        """Return the resampler of a statistic; the label thresholds are sorted by cells; O(n K)."""
+        """Return the resampler of a statistic; the label thresholds are sorted by cells; O(n K).
+
+        ``problem`` has the rows, ``statistic`` the cells and sums.
+        """
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
         thresholds, _ = label_tables(problem.probs, order, guided=False)
@@ -699,7 +707,10 @@ class FollowupProblem(RowProblem):
 
     @cached_property
     def drawer(self) -> FollowLanes:
-        """Generator of outcomes under the null, with censoring, many replicates side by side."""
+        """Generator of outcomes under the null, with censoring, many replicates side by side.
+
+        It draws blocks (n, B) of signed weights, as in :class:`Drawn`.
+        """
         return RedrawFollowup().drawer(self.data)
 
     @property
@@ -744,7 +755,11 @@ class FollowupProblem(RowProblem):
 
     @cached_property
     def residual_lanes(self) -> FollowLanes:
-        """Generator of residuals W (Y − p) under the null, many replicates side by side."""
+        """Generator of residuals W (Y − p) under the null, many replicates side by side.
+
+        It draws blocks (n, B). W is the inverse probability of a known outcome, Y the outcome, p
+        the prediction.
+        """
         return self.drawer.with_residuals(self.probs)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:

@@ -401,7 +401,8 @@ class ItemErrors(LabelStatistic):
 class ItemRedraws:
     """Resampler for items: one multinomial draw of the votes of each item.
 
-    Its cost does not grow with the number of votes.
+    Its cost does not grow with the number of votes. ``statistic`` is evaluated on the counts of
+    votes, (I, K).
     """
 
     statistic: ItemErrors

@@ -108,7 +108,10 @@ class SmoothResiduals(ResidualStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions: neighbours in this order lie near each other on the grids."""
+        """Distinct predictions: neighbours in this order lie near each other on the grids.
+
+        They are a partition of the rows, in increasing order of the prediction.
+        """
         return Cells.levels(self.problem)
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> SmoothReader:
@@ -161,7 +164,8 @@ class SmoothResiduals(ResidualStatistic):
 class SmoothReader:
     """Reader of smooth errors from blocks of events, or of residuals W (Y − p).
 
-    The predictions ``p`` of the statistic and ``weights`` (n,) are in the order of the blocks.
+    The predictions ``p`` of the statistic and ``weights`` (n,) are in the order of the blocks. A
+    block (n, B) holds B sets.
     """
 
     statistic: SmoothResiduals = field(repr=False)
@@ -607,7 +611,10 @@ class SmoothGaps(LabelStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions, whose order the smoother takes."""
+        """Distinct predictions, whose order the smoother takes.
+
+        They are a partition of the rows, in increasing order of the prediction.
+        """
         return Cells.levels(self.problem)
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> GapReader:
@@ -688,7 +695,10 @@ class SmoothGaps(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class GapReader:
-    """Reader of summaries of |p − smooth(p)| from blocks of events in order of the predictions."""
+    """Reader of summaries of |p − smooth(p)| from blocks of events in order of the predictions.
+
+    ``statistic`` has the smoother and the summary. A block (n, B) holds B sets of events, 0 and 1.
+    """
 
     statistic: SmoothGaps = field(repr=False)
     at_once: ClassVar[int] = ICI_AT_ONCE

@@ -454,7 +454,10 @@ class AnyTally(NamedClasses, ABC):
 
     @abstractmethod
     def through(self, lens: LensLike | None) -> AnyTally:
-        """Return the tally seen through a lens; StatisticError where no sums were kept for it."""
+        """Return the tally seen through a lens; StatisticError where no sums were kept for it.
+
+        ``lens`` None is the usual lens.
+        """
 
     def source(self, lens: LensLike | None) -> AnyTally:
         """Return the member tally from which the sums for a lens are derived.
@@ -483,7 +486,8 @@ class AnyTally(NamedClasses, ABC):
     def refuse_other(self, other: AnyTally, what: str) -> None:
         """Raise StatisticError for a tally with another lens, grid, or other classes.
 
-        ``what`` names the operation in the message, such as "added".
+        ``what`` names the operation in the message, such as "added". ``other`` is the tally that is
+        to be added or compared.
         """
         for name, value in self.question.items():
             if value != other.question.get(name):

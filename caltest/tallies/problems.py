@@ -286,7 +286,10 @@ class TallyProblem(MicroCells):
 
     @cached_property
     def atoms(self) -> Atoms:
-        """Gauss quadrature nodes that stand for the rows of every micro-cell."""
+        """Gauss quadrature nodes that stand for the rows of every micro-cell.
+
+        One or two predictions stand for the rows of a cell, with counts that match their moments.
+        """
         return Atoms.of(self.moments, self.centre, self.rest, self.half)
 
     @property
@@ -680,7 +683,10 @@ class Atoms:
         )
 
     def of_cells(self, cells: IntArray) -> Atoms:
-        """Return the nodes of the micro-cells ``cells``."""
+        """Return the nodes of the micro-cells ``cells``.
+
+        ``cells`` are indices of cells.
+        """
         return Atoms(*(column[..., cells] for column in vars(self).values()))
 
     def law(self) -> tuple[int, FloatArray, float]:

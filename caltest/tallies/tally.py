@@ -866,7 +866,7 @@ class TallyReading:
     def part_key(self, table: Table) -> np.uint64:
         """Return a hash of the first labels of a file, which identifies it.
 
-        0 if they cannot be read.
+        0 if they cannot be read. ``table`` is the open file.
         """
         assert self.chosen is not None
         facts = ("weights", "clusters", "by", "ids", "folds", "features")
