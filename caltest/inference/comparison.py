@@ -1013,7 +1013,7 @@ def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
     """Return the mean over units of the squared change of an error by other labels of one unit.
 
     ``squares`` (n, K) are the squared changes of ``error`` if row i has label k; a unit is a row or
-    a cluster.
+    a cluster. ``error`` is the debiased squared error, which knows the units.
     """
     whole = float(error.copies @ squares.sum(axis=1))
     return whole / ((squares.shape[1] - 1) * float(error.times.sum()))

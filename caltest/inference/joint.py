@@ -426,7 +426,8 @@ def enough(
     """Return (name, p-values): the smallest model of recalibration that leaves no lack of fit.
 
     The p-values test the lack of fit of each model that was tried, by name. ``alpha`` is the level;
-    "vector" is the largest model. ``probs`` (n, K) and ``labels`` (n,) are the rows.
+    "vector" is the largest model. ``probs`` (n, K) and ``labels`` (n,) are the rows. The name is
+    "temperature", "level", "level and temperature" or "vector".
     """
     z, left = np.log(np.maximum(probs, PROBABILITY_CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():

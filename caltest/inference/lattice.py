@@ -296,11 +296,12 @@ def _grouped(
     """Return the tables from which the row counts of all pairs of columns are summed.
 
     Columns are combined into groups of at most ``most`` joint cells, but for a column that has more
-    alone, and rows are counted for two groups at a time. d columns in g
-    groups then take g²/2 counts for each row in place of d²/2. The arrays are: joint cells (g, n)
-    and their number for every group; for every column or pair of ``laid``, its groups, a map for
-    each and the range of its segments; maps from joint cells to parts, of single columns, of pairs,
-    and of none; and the numbers of parts.
+    alone, and rows are counted for two groups at a time. d columns in g groups then take g²/2
+    counts for each row in place of d²/2. The arrays are: joint cells (g, n) and their number for
+    every group; for every column or pair of ``laid``, its groups, a map for each and the range of
+    its segments; maps from joint cells to parts, of single columns, of pairs, and of none; and the
+    numbers of parts. ``laid`` has, for every column or pair, the indices of its columns and the
+    number of its segments.
     """
     d = len(columns)
     groups: list[list[int]] = []

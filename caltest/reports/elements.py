@@ -212,7 +212,10 @@ def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 25
 
 
 def _point(t: float) -> str:
-    """Return the label of a tick in percentage points, with its sign."""
+    """Return the label of a tick in percentage points, with its sign.
+
+    ``t`` is a share, such as 0.02.
+    """
     sign = "" if abs(t) < 1e-9 else MINUS if t < 0.0 else "+"
     return f"{sign}{abs(100.0 * t):.3g}"
 

@@ -113,7 +113,10 @@ def _deviation(term: LinearTerm) -> float:
 
 @dataclass(frozen=True, repr=False)
 class _MeanScore(Statistic):
-    """Base class of the mean scores (Brier, log, spherical); ``name`` selects the score."""
+    """Base class of the mean scores (Brier, log, spherical); ``name`` selects the score.
+
+    It is "brier", "log" or "spherical".
+    """
 
     name: ClassVar[str]
 
