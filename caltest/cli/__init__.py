@@ -213,6 +213,10 @@ def _open_closed_streams() -> None:
 
 
 def _show_ways_on(error: Exception, words: list[str]) -> None:
+    """Print the suggestions below an error to standard error, each a command.
+
+    ``words`` are the words of the command line that was refused.
+    """
     for line in lines(error, words, cli):
         print(printable(line), file=sys.stderr)
     if isinstance(error, DoubtfulInputError):

@@ -105,6 +105,11 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
 def _scanned(
     options: dict[str, Any], files: Any, *columns: Any, **arguments: Any
 ) -> ct.Tally | ct.Tallies:
+    """Return the tally, or tallies, of files that are read by batches.
+
+    ``options`` are the values of the command's options by name; ``columns`` and ``arguments`` are
+    passed on to :func:`caltest.scan`. StatisticError for a statistic that needs rows.
+    """
     if options.get("statistic") is not None:
         from caltest.statistics.prepared import prepare
         from caltest.tallies import problem_of_tally

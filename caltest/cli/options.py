@@ -318,6 +318,10 @@ def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[
 
 
 def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
+    """Return the path of a report; Refusal if its ending is not that of a report.
+
+    A callback of click, with its arguments; None without the option.
+    """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         words = f"--out: a report ends in {', '.join(REPORT_ENDINGS)}, not as {out}"
         raise Refusal(words, Reading({"out": str(out.with_suffix(".txt"))}))

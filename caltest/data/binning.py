@@ -54,6 +54,10 @@ def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
 
 
 def _cell_numbers(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
+    """Return the number of the bin of each x, (n,), between increasing ``edges`` (m,): 0 to m.
+
+    An edge belongs to the bin that is closed on its side.
+    """
     return np.searchsorted(edges, x, side="left" if closed == "right" else "right")
 
 

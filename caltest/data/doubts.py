@@ -189,6 +189,12 @@ def _of_followup(
     probs: FloatArray, followup: Followup, clusters: AnyArray | None, said: dict[str, str],
     arrays: bool,
 ) -> tuple[Question, ...]:  # fmt: skip
+    """Return the questions that follow-up raises: swapped codes, and risks against outcomes.
+
+    ``probs`` (n,) or (n, K) has the risk in its last column; ``said`` maps options to the user's
+    expressions, and ``arrays`` says that readings are Python. () if nobody was followed to the
+    horizon.
+    """
     p = probs if probs.ndim == 1 else probs[:, -1]
     if followup.elapsed.max(initial=0.0) < followup.limit:
         return ()  # refused for that

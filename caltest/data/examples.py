@@ -76,8 +76,9 @@ class GaussianMixture:
     def expected_miscalibration(self, distance: str | Distance = "tv") -> float:
         """Return the true calibration error η = E d(r(g(X)), g(X)) (Eq. 5 of the paper).
 
-        ``distance`` is a name or a function. Computed by quadrature, with an absolute error below
-        1e-10.
+        ``distance`` d, between the truth r and the prediction g, is a name such as "tv" or a
+        function of two vectors; StatisticError for an unknown name. Computed by quadrature, with an
+        absolute error below 1e-10.
         """
         from scipy.integrate import quad
 
@@ -137,8 +138,7 @@ class SixPoints:
     def expected_miscalibration(self, distance: str | Distance = "tv") -> float:
         """Return the true calibration error η = E d(r(g(X)), g(X)) (Eq. 5 of the paper), exactly.
 
-        ``distance`` is a name or a function. The distance, "tv" or another name of
-        :mod:`caltest.data.distances`, is between the truth r and the prediction g. StatisticError
-        for an unknown name.
+        ``distance`` d, between the truth r and the prediction g, is a name such as "tv" or a
+        function of two vectors. StatisticError for an unknown name.
         """
         return round(float(rowwise(distance)(self.truth, self.probs).mean()), 15)

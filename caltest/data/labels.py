@@ -198,6 +198,10 @@ def counting(low: int, high: int) -> str:
 
 
 def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
+    """Return the indices into ``classes``, (n,), of labels that are texts or numbers.
+
+    InvalidPredictionsError names the first row whose label is no class.
+    """
     text = is_text(array)
     kind: type[str] | type[float] = str if text else float
     index = {kind(str(c)): i for i, c in enumerate(classes)}
@@ -225,6 +229,10 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
 
 
 def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
+    """Return the index of the 1 in each row of labels (n, K), (n,).
+
+    InvalidPredictionsError for rows that are not one-hot, and another number of columns.
+    """
     numbers = as_numbers(array, "labels")
     wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)
     for row in np.flatnonzero(wrong)[:1]:

@@ -84,6 +84,7 @@ class Lens(ABC, Written):
 
 
 def _looked_up(table: IntArray, labels: IntArray) -> IntArray:
+    """Return the induced labels (n,) of ``labels`` (n,): entry (i, y_i) of ``table`` (n, K)."""
     return table[np.arange(table.shape[0]), labels]
 
 
@@ -153,6 +154,10 @@ class TopK(Lens):
 
 
 def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
+    """Return the place, 0 to k, of the labels among the classes ``ranked`` (n, k); k for none.
+
+    ``labels`` are (n,) or (B, n), and so is the result.
+    """
     if ranked.shape[1] == 1:
         return (labels != ranked[:, 0]).astype(np.int64)
     hit = ranked == labels[..., None]
@@ -160,6 +165,7 @@ def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
 
 
 def _is_not(c: int, labels: IntArray) -> IntArray:
+    """Return 0 where a label is class c and 1 elsewhere, same shape."""
     return (labels != c).astype(np.int64)
 
 
@@ -181,6 +187,10 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
 
 
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
+    """Return predictions with the probabilities (n, J) and labels (n,) behind a lens.
+
+    The design of ``data`` is kept.
+    """
     fewer = probs.shape[1] < data.n_classes
     merged = max(data.merged, data.n_classes) if fewer else data.merged
     return replace(
@@ -229,7 +239,10 @@ class Partition(Lens):
         return "event" if len(self.groups) == 2 else "classes"
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return the members of each group; for two groups, of the first alone."""
+        """Return the members of each group as text; for two groups, of the first alone.
+
+        ``data`` are predictions, or a tally that keeps names of classes.
+        """
         names = [", ".join(map(data.class_name, group)) for group in self._numbered(data)]
         return tuple(names[: 1 if len(names) == 2 else None])
 
@@ -240,6 +253,7 @@ class Partition(Lens):
         return partial(np.take, group_of)
 
     def _numbered(self, data: NamedClasses) -> list[list[int]]:
+        """Return the groups as lists of class numbers; StatisticError if one is missing."""
         groups = [[data.class_index(c) for c in group] for group in self.groups]
         left_out = set(range(data.n_classes)) - set(chain.from_iterable(groups))
         if left_out:
@@ -333,7 +347,10 @@ class Canonical(Lens):
         return replace(data, induced=True)
 
     def components(self, data: NamedClasses) -> tuple[str, ...]:
-        """Return the class names; for two classes the name of the event alone."""
+        """Return the class names; for two classes the name of the event alone.
+
+        ``data`` are predictions, or a tally that keeps names of classes.
+        """
         return _names(data)
 
     def relabelling(self, data: Predictions) -> Relabelling:
@@ -341,11 +358,13 @@ class Canonical(Lens):
 
 
 def _names(induced: NamedClasses) -> tuple[str, ...]:
+    """Return the phrases for the induced classes; for two classes that of the first alone."""
     n_components = 1 if induced.n_classes == 2 else induced.n_classes
     return tuple(induced.class_phrase(j) for j in range(n_components))
 
 
 def _class(c: object) -> int | str:
+    """Return a class as a number or name; StatisticError for anything else."""
     if isinstance(c, str):
         return c
     if not is_whole(c):
@@ -536,6 +555,11 @@ def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
 
 
 def _applicable_lens(lens: LensLike | None, data: Predictions) -> Lens:
+    """Return a lens for the data; None gives the default lens, a function becomes a lens.
+
+    StatisticError for anything else, for a function that looks at labels, and for another lens than
+    the event beside follow-up.
+    """
     if lens is None:
         return default_lens(data)
     if data.followup is not None and lens != default_lens(data):

@@ -294,6 +294,7 @@ class Type(NamedTuple):
 
 def _to_bfloat16(values: FloatArray) -> AnyArray:
     # The upper half of a float32, ties to even.
+    """Return values rounded to bfloat16, as float32, same shape."""
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
@@ -364,6 +365,11 @@ def _without_rounding(values: FloatArray) -> FloatArray | None:
 
 
 def _behind(values: FloatArray, few: FloatArray, of_type: Type) -> FloatArray | None:
+    """Return the decimals or fractions that a number format has rounded to ``values``, same shape.
+
+    ``few`` are the first of the values, which are tried first. None if the format does not explain
+    them.
+    """
     rounded, digits, denominators = of_type
     if (rounded(few) != few).any():
         return None
@@ -435,12 +441,20 @@ def n_copies(probs: FloatArray, labels: IntArray) -> int:
 
 
 def _row_keys(probs: FloatArray) -> IntArray:
+    """Return integers (n, m), equal where rows of probabilities (n, K) seem to be.
+
+    They are the bits of some columns and of the largest probability.
+    """
     step = max(1, probs.shape[1] // COLUMNS_COMPARED)
     few = probs[:, ::step] if step > 1 else probs
     return np.column_stack([few, largest(probs)]).view(np.int64)
 
 
 def _copied(probs: FloatArray, labels: IntArray) -> bool:
+    """Return whether rows repeat with one label more often than chance explains.
+
+    ``probs`` is (n, K), ``labels`` (n,).
+    """
     two = probs.shape[1] == 2
     p = np.ascontiguousarray(probs[:, 1]) if two else largest(probs)
     if (np.diff(np.sort(p)) > 0.0).all():
@@ -468,6 +482,11 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
 
 
 def _equally_often(probs: FloatArray, equal: NDArray[np.bool_]) -> bool:
+    """Return whether all predictions occur a multiple of the same number of times.
+
+    ``equal`` (n − 1,) says where sorted rows equal the next one. False for short decimals, and for
+    few distinct rows.
+    """
     starts = np.flatnonzero(np.append(True, ~equal))
     often = np.diff(np.append(starts, equal.size + 1))
     short = np.abs(probs - probs.round(6)).max() < 1e-9

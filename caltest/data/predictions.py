@@ -975,6 +975,10 @@ def match_rows(data: dict[str, Predictions], own_labels: bool = False) -> dict[s
 
 
 def _refuse(what: str, ids: list[str], advice: str, ways: Sequence[Reading] = ()) -> None:
+    """Raise InvalidPredictionsError for ``ids`` that do not match; nothing if there are none.
+
+    ``what`` and ``advice`` begin and end the message, and ``ways`` are its readings.
+    """
     if ids:
         listed = f"{first_of(ids)} ({len(ids)} in all)"
         raise InvalidPredictionsError(f"{what}: {listed}; {advice}", ways)

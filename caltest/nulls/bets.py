@@ -164,6 +164,10 @@ def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
 
 
 def _of_two(state: FloatArray, mode: int) -> Leader:
+    """Return (log wealth, description, curve) of the leading expert for two classes.
+
+    See :func:`leader`; ``state`` is the state of the bets for two classes.
+    """
     flat = _pools(state, N_FLAT, mode)
     late = state[LATE_AT + N_FLAT : TREE_AT].reshape(N_CELLS, 10)
     cells = np.full((2 * LEAVES, 10), -np.inf)
@@ -198,6 +202,10 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
 
 
 def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
+    """Return (log wealth, description, curve) of the leading expert on all of K classes.
+
+    See :func:`leader`; ``state`` is the part of the state after the bets on the top class.
+    """
     flat = _pools(state, 22 + 22 * K, mode)
     j = int(flat.argmax())
     (c, r), earned = divmod(j - 22, 22), float(flat[j])
@@ -218,11 +226,16 @@ def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
 
 
 def _logistic(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
+    """Return σ(b logit p + a) where ``low`` ≤ p ≤ ``high``, and p elsewhere, same shape."""
     q = 1.0 / (1.0 + np.exp(-b * np.log(p / (1.0 - p)) - a))
     return np.where((p >= low) & (p <= high), q, p)
 
 
 def _random(noise: float, words: str, target: float) -> tuple[str, Callable[..., FloatArray]]:
+    """Return (description, curve) of an expert for label noise: q = (1 − noise) p + noise · target.
+
+    ``words`` end the description, "2 % of outcomes are random".
+    """
     return f"{100 * noise:g} % of outcomes {words}", lambda p: (1.0 - noise) * p + noise * target
 
 
@@ -231,6 +244,7 @@ def _confidence(slope: float) -> str:
 
 
 def _shifted(shift: float) -> str:
+    """Return a phrase such as "too low by 0.5 in log-odds", for a positive shift."""
     return f"too {'low' if shift > 0.0 else 'high'} by {abs(shift):.2g} in log-odds"
 
 
@@ -262,6 +276,7 @@ LOG_ODDS_CLIP = 1e-12
 
 
 def _signed_powers(least: int, most: int) -> FloatArray:
+    """Return ±2^j for j from ``least`` to ``most``, increasing, shape (2 (most − least + 1),)."""
     steps = 2.0 ** np.arange(least, most + 1)
     return np.append(-steps[::-1], steps)
 

@@ -204,6 +204,11 @@ class WildSigns(Scheme):
 def _signs(
     draw: SharedLanes, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
 ) -> IntArray:
+    """Return random signs +1 and −1, (count, n), of replicates from ``first`` on.
+
+    ``draw`` draws one outcome for each cluster, and ``rows`` (n,) are the cluster numbers; ``out``
+    is not used.
+    """
     return 1 - 2 * draw(seed, first, count)[:, rows]
 
 
@@ -514,6 +519,7 @@ def votes_of(data: Predictions) -> Votes | None:
 
 
 def _counted(data: Predictions) -> Votes | None:
+    """Return the counts of items that are the clusters of these rows; None if they are not."""
     apart = data.crossed, data.horizon, data.followup
     if data.items is None or data.items_in_clusters or data.clusters is None:
         return None
@@ -748,9 +754,9 @@ class Overdispersion(Agreeing):
         return Dependence(overall, of_parts[:4], of_parts[4:])
 
     def _limit_of_part(self, part: int, observed: float) -> float:
-        """Return the largest λ with which ρ of a part is at most ``observed`` in 5 % of draws.
+        """Return the largest λ with which at least 5 % of draws have ρ ≤ ``observed``.
 
-        ``part`` is the index of a set of items in :attr:`parts`, ``observed`` its ρ.
+        ρ is of the part, the index of a set of items in :attr:`parts`; ``observed`` is its ρ.
         """
         variance, joint = (float(self.parts[part] @ each) for each in self.sums)
         if joint <= 1e-9 * variance or not np.isfinite(observed):
@@ -800,10 +806,10 @@ class Overdispersion(Agreeing):
 
 
 def _root(overshoot: Callable[[float], float], guess: float, unit: float) -> float:
-    """Return the λ in [0, 1] at which an increasing function passes 0, from above, to 4 %.
+    """Return the λ in [0, 1] at which an increasing function passes 0, up to 4 % too large.
 
-    ``overshoot`` maps λ to a number; without a zero the result is 0 or 1. ``guess`` is about where
-    it is, and ``unit`` a λ that matters little.
+    ``overshoot`` maps λ to a number. The result is 0 if it is positive at 0, and 1 if it never is.
+    ``guess`` is about where it is, and ``unit`` a λ that matters little.
     """
     low, high = 0.0, min(1.0, 1.2 * guess + 0.05 * unit)
     at_low = overshoot(low)

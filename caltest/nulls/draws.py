@@ -211,6 +211,7 @@ def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
 
 
 def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
+    """Return the NumPy seed sequence of a seed or generator; StatisticError for anything else."""
     if isinstance(rng, (bool, np.random.RandomState)):
         kind = type(rng).__name__
         raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")
@@ -264,6 +265,10 @@ def _gathered(
 def _mapped(
     block: Callable[[Chunk], FloatArray], tasks: Iterable[Chunk], workers: Workers
 ) -> Iterator[FloatArray]:
+    """Yield ``block(task)`` for all tasks in order, computed by threads if ``workers`` says so.
+
+    With None a thread for each core is used once a second has passed.
+    """
     if callable(workers):
         yield from workers(block, tasks)
     elif workers == 1:
@@ -298,6 +303,10 @@ def _block(
     sampler: Callable[[np.random.Generator], Draw],
     task: tuple[np.random.SeedSequence, int],
 ) -> FloatArray:
+    """Return the values, (b,) or (b, S), of ``evaluate`` on draws of the sampler.
+
+    ``task`` is (seed sequence, b), and each block has a generator of its own.
+    """
     seed, size = task
     rng = np.random.Generator(np.random.PCG64DXSM(seed))
     return np.array([evaluate(sampler(rng)) for _ in range(size)], dtype=np.float64)
@@ -312,7 +321,10 @@ Sampler = Callable[[np.random.Generator], Predictions]
 
 
 class Drawer(Protocol):
-    """Protocol of generators of outcomes, each of which depends on seed and number only."""
+    """Protocol of generators of outcomes, each of which depends on seed and number only.
+
+    A function that is called as ``draw(seed, first, count)`` and returns (count, n).
+    """
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
         """Return the outcomes of replicates ``first``, …, ``first + count − 1``, shape (count, n).

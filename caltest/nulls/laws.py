@@ -263,6 +263,7 @@ class BrownianNull(NullDistribution):
 
 
 def _tail(extent: Extent, x: FloatArray) -> FloatArray:
+    """Return P(max|W| ≥ x), or that of the range, for x (m,), as in :class:`BrownianNull`."""
     from scipy.special import erfc
 
     small = x < HANDOVER[extent]

@@ -148,6 +148,7 @@ def _lacking(values: AnyArray) -> AnyArray:
 
 
 def _rows_of(value: Any, rows: IntArray) -> Any:
+    """Return an argument's values at the indices ``rows``; of a table, its columns by name."""
     if is_table(value):
         columns = names_of(value) or ()
         return {name: as_ndarray(value[name], str(name))[rows] for name in columns}
@@ -171,6 +172,12 @@ class _Beside(NamedTuple):
 
 
 def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> Predictions:
+    """Return the predictions of a table, beside which arguments may be arrays.
+
+    ``probs`` is the table, ``labels`` are its labels or None. ``options`` are the arguments of
+    :meth:`Predictions.of`, and ``choices`` those that only a reading has, such as ``drop_missing``.
+    Errors are those of :func:`read_predictions`.
+    """
     beside = _beside(probs, labels, options, choices)
     data, rows = read_table(beside.table, beside.wanted, in_memory=True)
     if beside.facts:
@@ -298,6 +305,7 @@ def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
 
 
 def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns that an option's value uses; ``schema`` has their types."""
     from caltest.read.expressions import terms_of
 
     return [root for term in terms_of(value, schema) for root in term.roots]

@@ -298,6 +298,12 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
 
 
 def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
+    """Return the column or family of columns whose names the contract lists for probabilities.
+
+    ``schema`` maps the names of columns to their types, and ``chosen`` has the columns of other
+    roles. UnclearColumnsError if none or several fit; InvalidPredictionsError for one column of a
+    family alone, unless it is that of class 1.
+    """
     taken = _taken(chosen, "where")
     free = [name for name in schema if name not in taken]
     one = [name for name in free if key(name) in PROBABILITIES | CONFIDENCES]
@@ -390,6 +396,7 @@ def shares_of(columns: Iterable[str]) -> str:
 
 
 def _unclear(fitting: Sequence[str], what: str) -> str:
+    """Return the message that the candidates ``fitting`` could all be ``what``, or that none is."""
     if fitting:
         return f"{what} could be {' or '.join(fitting)}"
     return f"caltest does not recognise a column name as {what}"

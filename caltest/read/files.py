@@ -618,6 +618,7 @@ def pooled(tables: Sequence[Table]) -> Table:
 
 
 def _family_of(kind: Any) -> str:
+    """Return "number", "text", or the name of another polars type: columns of one can be joined."""
     return "number" if kind.is_numeric() else "text" if str(kind) == "String" else str(kind)
 
 

@@ -54,8 +54,10 @@ class FileToOpen(NamedTuple):
 class Format(NamedTuple):
     """File format: its name, endings and first bytes, and the function that opens a file.
 
-    A file without an ending is known by its first bytes. A format without endings is one of JSON,
-    known by its content. ``docs/files.md`` has a row for each format.
+    ``name`` is the value of the option ``format``, ``endings`` are suffixes such as ".csv",
+    ``beginning`` the first bytes, and ``opened`` returns the table of a file. A file without an
+    ending is known by its first bytes. A format without endings is one of JSON, known by its
+    content. ``docs/files.md`` has a row for each format.
     """
 
     name: str
@@ -220,7 +222,7 @@ def _opened(path: Path, name: str, folder: Path, format: str | None, sheet: str 
 
 
 def _beginning(path: Path) -> str:
-    """Return the ending that the first bytes of a file stand for; ".csv" for all others."""
+    """Return the ending, such as ".parquet", that a file's first bytes stand for; else ".csv"."""
     with path.open("rb") as file:
         start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
     marks = PACKED | {k.endings[0]: k.beginning for k in FILE_FORMATS if k.endings}
@@ -572,6 +574,10 @@ def _inspect(source: FileToOpen) -> Table:
 
 
 def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
+    """Return lists by column name as a lazy frame.
+
+    Numbers of several types become float64, lists and objects JSON text, and other mixtures text.
+    """
     import polars as pl
 
     series = []
@@ -769,8 +775,8 @@ def _numpy(source: FileToOpen) -> Table:
 def _arrays(path: Path) -> dict[str, AnyArray]:
     """Return the arrays of a NumPy file by name, "probs" for the array of an ``.npy`` file.
 
-    In an archive, arrays of another length than most are left out. ``kind`` is the format.
-    InvalidPredictionsError for a file that cannot be read, or would have to be unpickled.
+    In an archive, arrays of another length than most are left out. InvalidPredictionsError for a
+    file that cannot be read, or would have to be unpickled.
     """
     try:
         with path.open("rb") as file:

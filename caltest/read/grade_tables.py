@@ -336,6 +336,7 @@ def _counts(cells: EvaluatedCells, what: str) -> IntArray:
 
 
 def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
+    """Raise InvalidPredictionsError for a missing cell; ``gaps`` (G,) marks the missing ones."""
     for row in np.flatnonzero(gaps)[:1]:
         raise InvalidPredictionsError(
             f"{cells.name(column)} has no value in {cells.nth(int(row))}: complete the row, or "

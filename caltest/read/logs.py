@@ -395,6 +395,10 @@ def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _right(score: Mapping[str, Any], row: int) -> int | None:
+    """Return 1 if an Inspect score says that the answer was right, 0 if not; None without a value.
+
+    ``row`` is the number of the sample, from 0. InvalidPredictionsError for other values.
+    """
     value = score.get("value")
     if value is None:
         return None

@@ -580,6 +580,7 @@ def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
 
 
 def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
+    """Return the rows of a table that the user's ``where`` keeps, a lazy frame of all columns."""
     return (
         table.frame if wanted.where is None else table.frame.filter(condition(over(table, chosen)))
     )

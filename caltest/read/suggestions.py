@@ -210,8 +210,8 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
 class _Readings(Head):
     """Guesses of columns, put together to readings with their conditions in words.
 
-    A reading has options of :func:`read_predictions`, such as ``{"label": "died"}``. ``Options``
-    are such keyword arguments.
+    A reading has keyword arguments of :func:`read_predictions`, such as ``{"label": "died"}``, and
+    the condition under which they are right; ``Options`` are such arguments alone.
     """
 
     def readings(self, lacking: str) -> list[Reading]:

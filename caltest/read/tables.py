@@ -85,6 +85,11 @@ def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
 def _refuse_words_of(
     table: Table, chosen: Chosen, place: tuple[str, int], name: str, first: int
 ) -> None:
+    """Raise InvalidPredictionsError for text in the column ``name`` that is no number.
+
+    ``place`` is (option, number) of the expression that takes the column for numbers; rows of
+    ``table`` are counted from ``first``.
+    """
     import polars as pl
 
     option, sql = place[0], chosen.terms[place[0]][place[1]].sql

@@ -236,6 +236,11 @@ class EvaluatedCells:
         return as_decimals(values) if self.part else values
 
     def _written(self, column: str, words: pl.Series) -> FloatArray:
+        """Return numbers (n,) written as text in the cells ``words``, NaN for missing ones.
+
+        Percents with signs are divided by 100. InvalidPredictionsError for other text, and for
+        signs in some cells only.
+        """
         import polars as pl
 
         signed = words.str.ends_with("%").fill_null(False)
@@ -352,6 +357,11 @@ class EvaluatedCells:
     def _codes(
         self, sql: str, option: str, cells: pl.Series, counts: pl.DataFrame
     ) -> list[Reading]:
+        """Return readings in which each code of a column is the event; CODE stands for many.
+
+        ``sql`` is the column, ``option`` the option to set ("label", "event" or "competing"),
+        ``cells`` are the cells and ``counts`` the codes with their numbers of rows.
+        """
         codes = counts[counts.columns[0]].to_list()
         if option == "event" and len(codes) > 2:
             return [Reading({"event": f"{sql} = CODE", "competing": f"{sql} = CODE"})]
@@ -409,6 +419,11 @@ class EvaluatedCells:
         return stacked
 
     def _check_scale(self, column: str, values: FloatArray, family: bool) -> None:
+        """Raise InvalidPredictionsError for a column with numbers outside [0, 1].
+
+        ``values`` (n,) are the numbers; ``family`` says that there is a column for each class. The
+        error has ways to convert them.
+        """
         if not values.size:
             return
         low, top = float(values.min()), float(values.max())
@@ -479,6 +494,11 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def _refuse_beyond(self, column: str, values: FloatArray, family: bool) -> None:
+        """Raise InvalidPredictionsError for a column with numbers above 1.
+
+        ``values`` (n,) are the numbers; ``family`` says that there is a column for each class. The
+        error has ways to convert them.
+        """
         sql, name = self.sql(column), self.name(column)
         top, row = float(values.max()), int(np.argmax(values > 1.0 + BEYOND))
         text = f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at most 1"
@@ -534,6 +554,7 @@ class EvaluatedCells:
         return next(fits, 100)
 
     def _refuse_cumulative(self, probs: FloatArray) -> None:
+        """Raise InvalidPredictionsError for columns (n, K) that are cumulative probabilities."""
         if len(probs) < 2 or self.part:
             return
         sql = [self.sql(column) for column in self.of("probs")]
@@ -727,6 +748,11 @@ class EvaluatedCells:
         return values if len(columns) > 1 else next(iter(values.values()))
 
     def _marks(self, column: str, option: str) -> AnyArray:
+        """Return the values (n,) of one column of a design argument, ``option``.
+
+        Weights are numbers. For subgroups a condition becomes its text or its negation, and a
+        missing value a subgroup of its own.
+        """
         import polars as pl
 
         cells = self.frame[column]
@@ -942,6 +968,10 @@ class EvaluatedCells:
             )  # fmt: skip
 
     def _multilabel(self) -> Predictions:
+        """Return the predictions of rows with several labels, a row for each label of each row.
+
+        InvalidPredictionsError unless columns are pairs p_A, y_A, and beside weights or clusters.
+        """
         probs, outcomes = self.of("probs"), self.of("label")
         ends = [self.chosen.terms["probs"][int(c.partition(":")[2])].name for c in probs]
         names = [name.partition("_")[2] or name for name in ends]
