@@ -76,7 +76,7 @@ class Verb(click.Command):
     """Command whose help lists options in groups; an option may be given only once."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters and the two options of help."""
+        """Return the parameters of the command, with the two options of help."""
         more = Option(
             ["--help-all"], is_flag=True, is_eager=True, expose_value=False, group="Output",
             callback=_help_all, help="Show all options and exit.",
@@ -84,7 +84,10 @@ class Verb(click.Command):
         return [*super().get_params(ctx), more]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words, and refuse a repeated option that takes one value."""
+        """Parse the words of the command line; return those that are left.
+
+        Refusal for a repeated option that takes one value.
+        """
         _, _, order = self.make_parser(ctx).parse_args(args=[*args])
         for one in order:
             single = isinstance(one, Option) and not (one.multiple or one.is_flag)
@@ -183,7 +186,7 @@ class Vocabulary(Mapping[str, Callable[..., Any]]):
         return sum(1 for _ in self)
 
     def fits(self, kind: type) -> bool:
-        """Return whether a value of a type may be the whole option, not only a part of it."""
+        """Return whether a value of the class ``kind`` may be the whole option, not only a part."""
         return issubclass(kind, getattr(ct, self.head)) if self.head else kind in self.values()
 
 

@@ -145,7 +145,7 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
 
     It is "" if that changes nothing, or the command has no such option. For a reading of another
     command the options that both have are kept; the option "" stands for a file. ``words`` are the
-    words of the command line that was refused.
+    words of the command line that was refused. ``group`` has the commands.
     """
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
@@ -241,7 +241,8 @@ def advice(error: click.NoSuchOption, group: click.Group) -> str:
 def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group) -> Reading | None:
     """Return the reading that replaces an unknown option, if an equivalent is known.
 
-    ``words`` are the words of the command line, ``group`` has the commands.
+    ``words`` are the words of the command line, ``group`` has the commands. ``error`` has the
+    unknown option; None if no equivalent is known.
     """
     known = INSTEAD.get(error.option_name)
     if known is None or not known[1]:

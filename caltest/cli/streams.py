@@ -194,7 +194,7 @@ def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) ->
 
 
 def as_json_text(watch: ct.Monitor, counts: dict[str, Count], blocked: FirstWaiting | None) -> str:
-    """Return the monitor and the row counts as JSON, without internal state.
+    """Return the monitor ``watch`` and the row counts as JSON, without internal state.
 
     ``counts`` has the number of rows of each file that were counted or wait, by name, and
     ``blocked`` the first row that waits for its label; None if none does.

@@ -191,9 +191,9 @@ def _of_followup(
 ) -> tuple[Question, ...]:  # fmt: skip
     """Return the questions that follow-up raises: swapped codes, and risks against outcomes.
 
-    ``probs`` (n,) or (n, K) has the risk in its last column; ``said`` maps options to the user's
-    expressions, and ``arrays`` says that readings are Python. () if nobody was followed to the
-    horizon.
+    ``probs`` (n,) or (n, K) has the risk in its last column, ``followup`` the times and events, and
+    ``clusters`` (n,) the clusters or None; ``said`` maps options to the user's expressions, and
+    ``arrays`` says that readings are Python. () if nobody was followed to the horizon.
     """
     p = probs if probs.ndim == 1 else probs[:, -1]
     if followup.elapsed.max(initial=0.0) < followup.limit:

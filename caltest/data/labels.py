@@ -229,9 +229,9 @@ def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
 
 
 def _from_one_hot(array: AnyArray, n_classes: int) -> IntArray:
-    """Return the index of the 1 in each row of labels (n, K), (n,).
+    """Return the index of the 1 in each row of a one-hot ``array`` (n, K), (n,).
 
-    InvalidPredictionsError for rows that are not one-hot, and another number of columns.
+    InvalidPredictionsError for rows that are not one-hot, and unless K is ``n_classes``.
     """
     numbers = as_numbers(array, "labels")
     wrong = ((numbers != 0) & (numbers != 1)).any(axis=1) | (numbers.sum(axis=1) != 1)

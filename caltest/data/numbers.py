@@ -106,7 +106,7 @@ def at(name: str, position: tuple[int, ...]) -> str:
 
 
 def as_numbers(array: AnyArray, name: str) -> FloatArray:
-    """Return finite float64 numbers of the same shape.
+    """Return ``array`` as finite float64 numbers of the same shape.
 
     InvalidPredictionsError names the first cell of the argument ``name`` that is no finite number.
     """
@@ -367,8 +367,8 @@ def _without_rounding(values: FloatArray) -> FloatArray | None:
 def _behind(values: FloatArray, few: FloatArray, of_type: Type) -> FloatArray | None:
     """Return the decimals or fractions that a number format has rounded to ``values``, same shape.
 
-    ``few`` are the first of the values, which are tried first. None if the format does not explain
-    them.
+    ``of_type`` is the format; ``few`` are the first of the values, which are tried first. None if
+    the format does not explain them.
     """
     rounded, digits, denominators = of_type
     if (rounded(few) != few).any():

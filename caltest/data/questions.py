@@ -254,7 +254,8 @@ def rankdata(values: AnyArray) -> FloatArray:
 def log_likelihood(p: FloatArray, y: AnyArray, weights: FloatArray | None = None) -> float:
     """Return the log-likelihood Σ w log P(y) of outcomes y given probabilities p, (n,) each.
 
-    Probabilities of 0 and 1 are moved inside by ``ROUNDED_OFF``, as they may be rounded.
+    y is 0 or 1, p the probability of 1, and ``weights`` (n,) are the w, None for 1. Probabilities
+    of 0 and 1 are moved inside by ``ROUNDED_OFF``, as they may be rounded.
     """
     p = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
     terms = np.log(np.where(y == 1, p, 1.0 - p))

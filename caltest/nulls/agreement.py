@@ -748,7 +748,7 @@ def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Cou
 
     A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
     common draw with probability √λ. Then E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij exactly, with
-    c_ij the value of a common draw. Clusters are a series with h = 1.
+    c_ij the value of a common draw. Clusters are a series with h = 1. ``dependence`` is λ.
     """
     couplings, horizon, degrees = couplings or ("label",), data.horizon or 1, np.asarray(dependence)
     if data.horizon is None:

@@ -106,9 +106,9 @@ def bet_at_times(
 ) -> FloatArray:
     """Bet once on all rows of each time, which may depend on each other.
 
-    ``sizes`` (T,) are the numbers of rows of the times; other parameters are as in :func:`bet`, and
-    the ``state`` is updated in place. Returns the log wealth after each time, shape (T,). Two
-    classes only.
+    ``probs`` (n, 2), ``labels``, ``weights``, ``mode`` and ``state`` are as in :func:`bet`, in
+    order of time, and the ``state`` is updated in place; ``sizes`` (T,) are the numbers of rows of
+    the times. Returns the log wealth after each time, shape (T,). Two classes only.
     """
     rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
     first = np.append(0, sizes.cumsum())
@@ -166,7 +166,8 @@ def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
 def _of_two(state: FloatArray, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the leading expert for two classes.
 
-    See :func:`leader`; ``state`` is the state of the bets for two classes.
+    See :func:`leader`; ``state`` is the state of the bets for two classes. ``mode`` is as in
+    :func:`bet`.
     """
     flat = _pools(state, N_FLAT, mode)
     late = state[LATE_AT + N_FLAT : TREE_AT].reshape(N_CELLS, 10)
@@ -204,7 +205,8 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
 def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the leading expert on all of K classes.
 
-    See :func:`leader`; ``state`` is the part of the state after the bets on the top class.
+    See :func:`leader`; ``state`` is the part of the state after the bets on the top class. ``K`` is
+    the number of classes, ``mode`` as in :func:`bet`.
     """
     flat = _pools(state, 22 + 22 * K, mode)
     j = int(flat.argmax())

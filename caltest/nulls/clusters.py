@@ -367,7 +367,7 @@ class Overlap(Agreeing):
         return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return 1 for all arguments.
+        """Return 1, the factor by which draws vary too little, for all arguments.
 
         Sizes hold without an inflation of the draws, which would take half the power.
         """
@@ -633,7 +633,8 @@ class VoteDraws:
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return labels of rows, (count, n), with the law of :meth:`counts`; O(count n K).
 
-        They are written into ``out`` if it is given.
+        ``seed`` holds two words; replicates are ``first``, …, ``first + count − 1``. They are
+        written into ``out`` if it is given.
         """
         shape = count, self.of_row.size
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
@@ -791,7 +792,10 @@ class Overdispersion(Agreeing):
         return self.limits() if dependence is None else Dependence.of(dependence)
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return 1: some λ explains any agreement of votes whose predictions are equal."""
+        """Return 1, the factor by which draws vary too little, for all arguments.
+
+        Some λ explains any agreement of votes whose predictions are equal.
+        """
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> VoteDraws:

@@ -136,7 +136,10 @@ class Batches:
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S)."""
+        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
+
+        ``seed`` holds two words.
+        """
         at_once = max(1, min(count, self.labels_at_once // self.n))
         room = np.empty((at_once, self.n), dtype=np.int64)
         parts = []

@@ -327,7 +327,7 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
 
 
 def _taken(chosen: Chosen, *but: str) -> set[str]:
-    """Return the names of the columns that options use, except the options ``but``."""
+    """Return the names of columns that the expressions ``chosen`` use, except options ``but``."""
     return replace(chosen, terms={o: t for o, t in chosen.terms.items() if o not in but}).used
 
 
@@ -336,6 +336,7 @@ def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
 
     ``fit`` lists the fits, each a list of columns; all are returned if every column of every fit is
     used. A column of a condition may also be the label or the prediction: ``p > 0.1``, ``y <> 9``.
+    ``chosen`` has the expressions by role, of which ``where`` counts.
     """
     filtered = {root for term in chosen.terms.get("where", ()) for root in term.roots}
     others = [names for names in fit if not {*names} <= filtered]

@@ -110,9 +110,10 @@ def split(text: str) -> list[str]:
 
 
 def _expression(text: str, schema: Mapping[str, Any]) -> Term:
-    """Return the term of an expression in SQL over the columns of ``schema``, names with types.
+    """Return the term of ``text``, an SQL expression over the columns of ``schema``.
 
-    InvalidPredictionsError if it is no expression, lacks a column, or is no value of each row.
+    ``schema`` maps their names to types. InvalidPredictionsError if it is no expression, lacks a
+    column, or is no value of each row.
     """
     import polars as pl
 
@@ -356,7 +357,10 @@ def is_number(word: str) -> bool:
 
 
 def _no_column(name: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
-    """Return the error, to be raised, for a column that is missing, with the most similar name."""
+    """Return the error, to be raised, for a column that is missing, with the most similar name.
+
+    ``name`` is that column, and ``schema`` has the names of those that exist.
+    """
     by_key = {key(column): column for column in schema}
     near = [by_key[key(name)]] if key(name) in by_key else []
     near = near or [by_key[k] for k in get_close_matches(key(name), by_key, 1, 0.7)]

@@ -246,7 +246,7 @@ def _in_the_way(
 
 
 def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
-    """Return one error for several problems.
+    """Return one error for several problems, ``errors``.
 
     It joins their texts, and offers their alternative readings in all combinations. The first error
     alone is returned if readings set the same option, or there are too many combinations.
@@ -445,9 +445,9 @@ def is_in_memory(source: object) -> bool:
 def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
     """Context manager that opens files, or a table in memory, as one table.
 
-    It yields (table, wanted): the open table, and the options ``wanted`` adapted to it. If the
-    label is in a second file, its column is added to the table. FileNotFoundError and
-    InvalidPredictionsError for files that cannot be read.
+    ``source`` is a path, several paths, or a table. It yields (table, wanted): the open table, and
+    the options ``wanted`` adapted to it. If the label is in a second file, its column is added to
+    the table. FileNotFoundError and InvalidPredictionsError for files that cannot be read.
     """
     one_of("format", wanted.format, (None, *FORMATS))
     with ExitStack() as stack:
@@ -810,8 +810,8 @@ DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
 def _order_note(table: Table, chosen: Chosen) -> list[str]:
     """Return a note that rows are taken in their order, which a column of dates confirms.
 
-    The list is empty without an unused column of dates. InvalidPredictionsError if the dates are
-    not in order.
+    The column of ``table`` is one that the expressions ``chosen`` do not use; without one the list
+    is empty. InvalidPredictionsError if the dates are not in order.
     """
     dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
     for name in dates:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 class FileToOpen(NamedTuple):
     """File of a known format: its path, its name in messages, and what its opener may need.
 
-    ``folder`` is a temporary folder for corrected copies, ``sheet`` the sheet of an Excel file.
+    ``folder`` is a temporary folder for corrected copies, ``sheet`` the sheet of an Excel file;
+    None if none is named.
     """
 
     path: Path
@@ -287,11 +288,11 @@ def unzst(data: bytes) -> bytes:
 
 
 def _delimited(source: FileToOpen) -> Table:
-    """Return the delimited text file at ``path`` as a table.
+    """Return a delimited text file as a table.
 
-    Encoding, delimiter and decimal mark are found in the first 64 kB. ``folder`` is a temporary
-    folder for a corrected copy, if one is needed. InvalidPredictionsError for a file that is no
-    table.
+    Encoding, delimiter and decimal mark are found in the first 64 kB. ``source`` has the path, the
+    name in messages, and a temporary folder for a corrected copy, if one is needed.
+    InvalidPredictionsError for a file that is no table.
     """
     import polars as pl
 
@@ -483,7 +484,10 @@ def _parquet(source: FileToOpen) -> Table:
 
 
 def _arrow(source: FileToOpen) -> Table:
-    """Return an Arrow file, or a stream of Arrow, as a table."""
+    """Return an Arrow file, or a stream of Arrow, as a table.
+
+    ``source`` has its path and name. InvalidPredictionsError if it cannot be read.
+    """
     import polars as pl
 
     with source.path.open("rb") as file:
@@ -497,7 +501,11 @@ def _arrow(source: FileToOpen) -> Table:
 
 
 def _json(source: FileToOpen, log: str) -> Table:
-    """Return JSON as a table; ``log`` is the harness whose log it is said to be."""
+    """Return JSON, whole or one object a line, as a table.
+
+    ``source`` has its path and name; ``log`` is the harness whose log it is said to be, "" for
+    none. InvalidPredictionsError for text that is not JSON or holds no rows.
+    """
     import polars as pl
 
     path, name = source.path, source.name
@@ -565,7 +573,10 @@ STATE = LOG_KEYS[-1]
 
 
 def _inspect(source: FileToOpen) -> Table:
-    """Return a log of Inspect, in its own archive or in JSON."""
+    """Return a log of Inspect, in its own archive or in JSON, as a table whose rows are read later.
+
+    ``source`` has its path and name.
+    """
     if zipfile.is_zipfile(source.path):
         import polars as pl
 
@@ -815,10 +826,11 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
 
 
 def _excel(source: FileToOpen) -> Table:
-    """Return the sheet called ``sheet`` as a table; with None the only sheet that holds one.
+    """Return the sheet of an Excel file as a table; if none is named, the only one that holds one.
 
-    ``name`` is how messages call the file. InvalidPredictionsError if there is no such sheet, or
-    several hold tables and none is named; ImportError without the package that reads Excel files.
+    ``source`` has the path, the name in messages and the sheet or None. InvalidPredictionsError if
+    there is no such sheet, or several hold tables and none is named; ImportError without the
+    package that reads Excel files.
     """
     import polars as pl
 

@@ -336,7 +336,10 @@ def _counts(cells: EvaluatedCells, what: str) -> IntArray:
 
 
 def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
-    """Raise InvalidPredictionsError for a missing cell; ``gaps`` (G,) marks the missing ones."""
+    """Raise InvalidPredictionsError for a missing cell of a column; ``gaps`` (G,) marks them.
+
+    ``column`` is "n:0" or the like, and ``cells`` are the evaluated cells.
+    """
     for row in np.flatnonzero(gaps)[:1]:
         raise InvalidPredictionsError(
             f"{cells.name(column)} has no value in {cells.nth(int(row))}: complete the row, or "
@@ -487,11 +490,12 @@ def read_forecasts(
 ) -> ForecastRows:
     """Read forecasts of questions over time from a file or a table.
 
-    ``ids`` is the question of a row, ``time`` when it was forecast, ``label`` the outcome and
-    ``groups`` the group of the question; each is a column or an expression in SQL, and so are
-    ``probs`` and the condition ``where``. Without ``probs`` the one column is read whose name is on
-    the list of probabilities of the contract. InvalidPredictionsError where none or several fit,
-    and where a question or time is missing.
+    ``source`` is a path or a table, ``sheet`` the sheet of an Excel file. ``ids`` is the question
+    of a row, ``time`` when it was forecast, ``label`` the outcome and ``groups`` the group of the
+    question; each is a column or an expression in SQL, and so are ``probs`` and the condition
+    ``where``. Without ``probs`` the one column is read whose name is on the list of probabilities
+    of the contract. InvalidPredictionsError where none or several fit, and where a question or time
+    is missing.
     """
     with count_table(source, sheet) as table:
         wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}

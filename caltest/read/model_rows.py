@@ -121,10 +121,10 @@ def read_each(
 ) -> dict[str, Predictions]:
     """Read several models from one table, in which a column says whose prediction a row is.
 
-    ``models`` is that column; other arguments are as for :func:`read_predictions`. The result has
-    the predictions of each model by its name. Rows of the models are matched by ``ids``, or by a
-    column that names the rows of each model and has the same values for all. Errors are those of
-    :func:`read_predictions`.
+    ``source`` is a path or a table, and ``models`` is that column; all other arguments are as for
+    :func:`read_predictions`. The result has the predictions of each model by its name. Rows of the
+    models are matched by ``ids``, or by a column that names the rows of each model and has the same
+    values for all. Errors are those of :func:`read_predictions`.
     """
     wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
     wanted = replace(wanted, drop_missing=drop_missing)

@@ -150,9 +150,9 @@ def questioned(
 
 
 def labels_of_answers(chosen: Chosen) -> bool | None:
-    """Return whether the labels say if an answer was right.
+    """Return whether the labels say if an answer was right; None if the label's name does not tell.
 
-    None if the label's name does not tell.
+    ``chosen`` has the expressions by role.
     """
     label = chosen.terms["label"][0].column if "label" in chosen.terms else None
     known = label is not None and key(label) in LABELS
@@ -217,8 +217,8 @@ def wrong_classes(
 
     A detection of the wrong class would count as right. The predicted class is one of the columns
     ``unused``, of text, that has all words of the true one, a column of ``table`` whose expression
-    in ``chosen`` is that it is not missing. None if there is no such column, or the classes are
-    equal.
+    in ``chosen`` is that it is not missing. ``wanted`` are the options of the reading. None if
+    there is no such column, or the classes are equal.
     """
     label = chosen.terms.get("label", ())
     if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
@@ -255,7 +255,8 @@ def unlike_answers(
 
     Compared as they are, such answers would count as wrong. Answers and truth are the predicted
     class and the label in ``complete``, or the two columns that the label's expression in
-    ``chosen`` compares. None if there are none, or no answer is like that.
+    ``chosen`` compares. None if there are none, or no answer is like that. ``table`` is read with
+    the options ``wanted``.
     """
     import polars as pl
 
@@ -315,7 +316,7 @@ def unknown_outcomes(
     as rows without the event. A value is asked about if its word says so; or if it is not the most
     frequent, its rows have predictions like all others (1000 times as likely as like those of rows
     without the event), and outcomes are 1000 times as likely if it is unknown at random. ``rows``
-    are the predictions and outcomes.
+    are the predictions and outcomes. ``table`` is read with the options ``wanted``.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
@@ -368,7 +369,8 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Return a question about further codes of an event column, which would silently be censored.
 
     Each code is offered as a competing event, or to be left out. None if the event's expression in
-    ``chosen`` compares no column, or no code is left.
+    ``chosen`` compares no column, or no code is left. ``table`` is read with the options
+    ``wanted``.
     """
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
@@ -397,7 +399,7 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
 
 def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
-    """Return ``condition``, in SQL, joined by AND with the user's own ``where``.
+    """Return ``condition``, in SQL, joined by AND with the user's own ``where`` in ``wanted``.
 
     With ``blank`` it also keeps rows where the condition is unknown.
     """
@@ -422,8 +424,9 @@ class _Codes(NamedTuple):
 def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
     """Return the values of the column that an option's expression tests for equality.
 
-    None unless the column has 3 to 12 distinct values. A blank is one of them where the outcome is
-    known there.
+    ``option`` is "label" or "event", whose expression is in ``chosen``; ``table`` is read with the
+    options ``wanted``. None unless the column has 3 to 12 distinct values. A blank is one of them
+    where the outcome is known there.
     """
     import polars as pl
 
@@ -449,7 +452,9 @@ def _with_competing(
 ) -> Question:  # fmt: skip
     """Return the question about follow-up with a further code offered as a competing event.
 
-    Other questions, and one with no or several such codes, are returned unchanged.
+    The code is a value of the column that the label's expression in ``chosen`` compares; ``table``
+    is read with the options ``wanted``. Other questions, and one with no or several such codes, are
+    returned unchanged.
     """
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
@@ -470,7 +475,7 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
     """Return a question if an extreme number such as −99.9 may stand for a missing value, or None.
 
     It is in a column that the outcome expression of ``option`` ("label" or "event") in ``chosen``
-    compares with a number.
+    compares with a number. ``table`` is read with the options ``wanted``.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -506,7 +511,7 @@ def constant_outcome(
     makes the outcome of ``rows``, and which the readings of the question set. The column of text
     holds 2 to 12 other words. The question is asked if the predictions give a constant outcome a
     chance below 1e-4, or if a word differs from the compared one in case only. None if there is
-    nothing to ask.
+    nothing to ask. ``table`` is read by the expressions ``chosen`` with the options ``wanted``.
     """
     terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
     if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:
@@ -546,7 +551,7 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
 
     It may hold percentages below 1, or fractions. Percent signs answer the question, and so do
     labels that are 1000 times as likely for fractions. ``cells`` has the column of probabilities as
-    written, ``rows`` the predictions and outcomes.
+    written, ``rows`` the predictions and outcomes. ``chosen`` has its expression.
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
@@ -580,7 +585,10 @@ def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
 
 
 def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
-    """Return the rows of a table that the user's ``where`` keeps, a lazy frame of all columns."""
+    """Return the rows of a table that the user's ``where`` keeps, a lazy frame of all columns.
+
+    ``chosen`` has the expression of ``where``, and ``wanted`` says whether there is one.
+    """
     return (
         table.frame if wanted.where is None else table.frame.filter(condition(over(table, chosen)))
     )
@@ -591,7 +599,8 @@ def _unused(
 ) -> tuple[Column, ...]:
     """Return the unused columns ``names`` for guards, of the first ``most`` rows or of all.
 
-    Columns that cannot be read are left out.
+    ``most`` None means all rows that ``where`` keeps; ``table`` is read by the expressions
+    ``chosen`` with the options ``wanted``. Columns that cannot be read are left out.
     """
     import polars as pl
 
@@ -643,6 +652,7 @@ def _far_apart(
 
     There, the first rows are all of one model or part. ``head`` are the unused columns of these
     first rows, and ``rows`` all predictions and outcomes. Entries are None where nothing is asked.
+    ``table`` is read by the expressions ``chosen`` with the options ``wanted``.
     """
     import polars as pl
 
@@ -673,7 +683,8 @@ def _without_outcome(
     """Return (left out, total): numbers of rows without an outcome or excluded by its condition.
 
     A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
-    and ``complete`` says how many of them lack an outcome.
+    and ``complete`` says how many of them lack an outcome; ``table`` was read by the expressions
+    ``chosen`` with the options ``wanted``.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:

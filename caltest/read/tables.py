@@ -87,8 +87,8 @@ def _refuse_words_of(
 ) -> None:
     """Raise InvalidPredictionsError for text in the column ``name`` that is no number.
 
-    ``place`` is (option, number) of the expression that takes the column for numbers; rows of
-    ``table`` are counted from ``first``.
+    ``place`` is (option, number) of the expression in ``chosen`` that takes the column for numbers;
+    rows of ``table`` are counted from ``first``.
     """
     import polars as pl
 

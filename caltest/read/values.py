@@ -238,8 +238,8 @@ class EvaluatedCells:
     def _written(self, column: str, words: pl.Series) -> FloatArray:
         """Return numbers (n,) written as text in the cells ``words``, NaN for missing ones.
 
-        Percents with signs are divided by 100. InvalidPredictionsError for other text, and for
-        signs in some cells only.
+        ``column`` is "probs:0" or the like. Percents with signs are divided by 100.
+        InvalidPredictionsError for other text, and for signs in some cells only.
         """
         import polars as pl
 
