@@ -13,7 +13,7 @@ import numpy as np
 
 from caltest._base import FloatArray, IntArray
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, whole
-from caltest._base.written import Fields
+from caltest._base.written import Fields, first_of, several
 from caltest.data import Facts
 from caltest.data.labels import Votes
 from caltest.data.lenses import Canonical
@@ -29,6 +29,9 @@ from caltest.results.base import go_on
 from caltest.statistics import IndividualError
 from caltest.statistics.scores import null_moments, unbiased_errors
 from caltest.tallies.problems import Atoms
+
+#: Grades whose p-value by the bare formula is noted.
+NOTED = 10
 
 #: p-values that the frequency is greater, and less, than predicted.
 Tails = tuple[FloatArray, FloatArray]
@@ -152,18 +155,26 @@ def grade_tests(
     verdicts = np.where(adjusted <= alpha, words, GradeVerdict.NO_EVIDENCE).tolist()
     intervals = zip(low.tolist(), high.tolist(), strict=True)
     plain = (column.tolist() for column in numbers)
-    columns = ([*labels, "all"], *plain, intervals, verdicts)
+    # A one-sided test does not look at predictions beyond the other end of the interval
+    beyond = {"greater": mean > high, "less": mean < low}
+    unseen = (tested & beyond.get(alternative, np.zeros(N.size, bool))).tolist()
+    unseen[-1] = unseen[-1] if tested[-1] else any(unseen)
+    columns = ([*labels, "all"], *plain, intervals, verdicts, unseen)
     rows = [GradeTest(*row) for row in zip(*columns, strict=True)]
     # Where a one-sided p-value of Jeffreys is 1 by convention, the formula says something else
     certain = {"greater": 0.0, "less": 1.0}.get(alternative, np.nan)
-    bare = ", ".join(
+    bare = [
         f"{row.name}: {betainc(0.5, row.n + 0.5, abs(row.probability - certain)):.3g}"
         for row in rows
         if row.rate == certain
-    )
+    ]
     if bare:
         where = "no row has an event" if alternative == "greater" else "every row has an event"
-        notes += (f"where {where}, Jeffreys' p-value is 1 by convention; the formula gives {bare}",)
+        count = f" ({several(len(bare), 'grade')})" * (len(bare) > NOTED)
+        notes += (
+            f"where {where}{count}, Jeffreys' p-value is 1 by convention; the formula gives "
+            f"{first_of(bare, NOTED)}",
+        )
     *grades, portfolio = rows
     answer = (tuple(grades), portfolio, alternative, method, alpha)
     return GradeTests(*answer, n=int(N[-1]), n_classes=2, notes=notes)

@@ -221,10 +221,11 @@ def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -
     """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
 
     Marks are filled where the probability is rejected; adjusted p-values are at the right. A rate
-    of 0 has no mark, and its interval begins at the frame. The artists are "rates", "intervals",
+    of 0 has no mark, and its interval begins at the frame. Of more than 40 grades, the 20 with the
+    smallest p-values are drawn. The artists are "rates", "intervals",
     "probabilities", "labels" and "key".
     """
-    rows = [*result.grades, result.portfolio]
+    rows = [*result.printed, result.portfolio]
     chart = Chart.of(ax, 1.3 + 0.2 * len(rows))
     y = np.arange(len(rows))[::-1].astype(float)
     y[:-1] += 0.5  # the portfolio stands apart

@@ -52,6 +52,11 @@ PREFIXED = 50
 TOLD = 20
 
 
+#: Words in names of columns of credit grades: regulators ask whether their risk is underestimated.
+CREDIT_WORDS = frozenset(
+    "pd default defaults defaulted bads obligor obligors borrower borrowers loans accounts".split()  # noqa: SIM905
+)
+
 #: Rows of a table of grades, at most.
 GRADES = 60
 
@@ -601,7 +606,13 @@ class _Readings(Head):
             return []
         if self.frame.height > GRADES and (len(readings) > 1 or not self.are_counts(readings[0])):
             return []
-        return [Reading(r.options, r.when, verb="grades") for r in readings]
+        sided = [{**r.options, **self.both_sides(r)} for r in readings]
+        return [Reading(o, r.when, verb="grades") for o, r in zip(sided, readings, strict=True)]
+
+    def both_sides(self, reading: Reading) -> Options:
+        """Return the option of a two-sided test; {} for grades of credit, tested for high risk."""
+        words = {word for what in REQUIRED for word in key(str(reading.options[what])).split("_")}
+        return {} if words & CREDIT_WORDS else {"alternative": "two-sided"}
 
     def are_counts(self, reading: Reading) -> bool:
         """Return whether events are as many as predicted, within a factor of two, in all rows.

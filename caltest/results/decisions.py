@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from caltest._base.arrays import FloatArray
-from caltest._base.written import several
+from caltest._base.written import first_of, several
+from caltest.errors import spelt
 from caltest.results import rendering, sketches
 from caltest.results.base import ClusterSummary, Record, Result, short
 from caltest.results.rendering import (
@@ -371,6 +372,9 @@ class GradeTest(Record):
         Confidence interval of the event rate by the same method.
     verdict : GradeVerdict
         Verdict by ``adjusted`` at the level of the test.
+    unseen : bool
+        Whether the prediction lies outside ``interval`` on the side that a one-sided test does not
+        look at: above it for the alternative "greater", below it for "less".
     """
 
     name: str
@@ -383,6 +387,12 @@ class GradeTest(Record):
     adjusted: float
     interval: tuple[float, float]
     verdict: GradeVerdict
+    unseen: bool = False
+
+
+#: Tables of more grades than MOST_GRADES_PRINTED print the GRADES_PRINTED with the smallest
+#: p-values.
+MOST_GRADES_PRINTED, GRADES_PRINTED = 40, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,6 +429,15 @@ class GradeTests(Result):
         rows = self.grades if len(self.grades) == 1 else (*self.grades, self.portfolio)
         return tuple(row for row in rows if row.verdict is not GradeVerdict.NO_EVIDENCE)
 
+    @property
+    def printed(self) -> tuple[GradeTest, ...]:
+        """Grades of the printed table: all, or of more than 40 the 20 of smallest p-value."""
+        if len(self.grades) <= MOST_GRADES_PRINTED:
+            return self.grades
+        pvalue = f"{self.method}_pvalue"
+        strongest = sorted(self.grades, key=lambda row: (row.adjusted, getattr(row, pvalue)))
+        return tuple(strongest[:GRADES_PRINTED])
+
     def _procedure(self) -> list[str]:
         how = {"exact": "exact binomial", "jeffreys": "Jeffreys"}[self.method]
         words = f"{how} tests of {several(len(self.grades), 'grade')}, {self.alternative}"
@@ -432,7 +451,7 @@ class GradeTests(Result):
             "Jeffreys_pvalue": "jeffreys_pvalue",
             **{"Holm_adjusted": "adjusted", "interval": "interval", "finding": "verdict"},
         }
-        return [attributes((*self.grades, self.portfolio), names)]
+        return [attributes((*self.printed, self.portfolio), names)]
 
     def _card(self) -> Card:
         verdict, *remarks = self._in_words()
@@ -453,7 +472,7 @@ class GradeTests(Result):
                 limit=row.probability,
                 marked=row.verdict is not GradeVerdict.NO_EVIDENCE,
             )
-            for row in self.grades
+            for row in self.printed
         ]
         return Card(
             "miscalibrated" if self.rejected else "no evidence",
@@ -472,20 +491,67 @@ class GradeTests(Result):
         for row in self.rejected:
             if row is not self.portfolio:
                 names.setdefault(row.verdict, []).append(row.name)
-        wrong = "; ".join(f"{verdict} in {', '.join(each)}" for verdict, each in names.items())
+        wrong = "; ".join(f"{v} in {first_of(each, GRADES_PRINTED)}" for v, each in names.items())
         several_grades = len(self.grades) > 1
         whole = f"Portfolio: {self.portfolio.verdict}. " if several_grades else ""
         none = f"no evidence in any of {len(self.grades)}" if several_grades else "no evidence"
         independent = "Events are taken to be independent. Where one cause brings many at once, "
         independent += "these p-values are too small."
+        all_tests = "Findings are adjusted for multiplicity. Each interval is for one grade. "
+        return [
+            f"Verdict: {whole}Grades: {wrong or none}.{self._other_side()}",
+            *self._one_side(),
+            all_tests * several_grades + independent,
+            *self._left_out(),
+        ]
+
+    def _one_side(self) -> list[str]:
         sides = {"greater": "higher", "less": "lower"}
-        one_side = [
+        if self.alternative not in sides:
+            return []
+        return [
             f"The test asks whether risks are {sides[self.alternative]} than predicted; "
             'the alternative "two-sided" tests both directions.'
-        ] if self.alternative in sides else []  # fmt: skip
-        all_tests = "Findings are adjusted for multiplicity. Each interval is for one grade. "
-        return [f"Verdict: {whole}Grades: {wrong or none}.", *one_side, all_tests * several_grades
-                + independent]  # fmt: skip
+        ]
+
+    def _other_side(self) -> str:
+        """Return a sentence, after a blank, on predictions that a one-sided test cannot reject.
+
+        It is "" where none lies beyond its interval on the other side.
+        """
+        several_grades = len(self.grades) > 1
+        unseen = [row.name for row in self.grades if row.unseen]
+        # Some intervals of many grades miss by chance: up to three standard deviations above that
+        chance = 0.5 * self.alpha * len(self.grades)
+        if len(self.grades) > MOST_GRADES_PRINTED and len(unseen) <= chance + 3.0 * chance**0.5:
+            unseen = []
+        if not self.portfolio.unseen and not unseen:
+            return ""
+        side = "above" if self.alternative == "greater" else "below"
+        where = []
+        if self.portfolio.unseen or not several_grades:
+            row = self.portfolio
+            low, high, p = (f"{100.0 * each:.4g}" for each in (*row.interval, row.probability))
+            whole = " of the portfolio" * several_grades
+            where += [f"the prediction{whole} ({p} %) is {side} the interval ({low} to {high} %)"]
+        if unseen and several_grades:
+            which = ", ".join(unseen) if len(unseen) <= GRADES_PRINTED else ""
+            which = f" ({which})" * bool(which)
+            count = f"{len(unseen)} of {len(self.grades)} grades{which}"
+            where += [f"predictions are {side} the interval in {count}"]
+        said = "; ".join(where)
+        more = spelt("alternative='two-sided' (--alternative two-sided)")
+        return f" But {said}: this one-sided test does not look there; {more} does."
+
+    def _left_out(self) -> list[str]:
+        """Return a sentence on grades that the table leaves out, or []."""
+        left = len(self.grades) - len(self.printed)
+        if not left:
+            return []
+        return [
+            f"The table shows the {len(self.printed)} grades with the smallest p-values; the "
+            f"result's JSON and data frame have the other {left}."
+        ]
 
 
 # ------------------------------------------------------------------------------

@@ -246,3 +246,53 @@ def test_counts_may_be_expressions_and_grouped_in_thousands():
 def test_tables_that_cannot_be_read_say_why(table, message):
     with pytest.raises(ct.InvalidPredictionsError, match=message):
         ct.grade_tests(table)
+
+
+def test_a_one_sided_test_says_that_predictions_are_above_the_interval():
+    table = {"n": [4000, 6000], "events": [40, 120], "probability": [0.0101, 0.03]}
+    found = ct.grade_tests(table)
+    assert [row.unseen for row in found.grades] == [False, True]
+    assert found.portfolio.unseen
+    assert not found.rejected
+    assert "the prediction of the portfolio (2.204 %) is above the interval" in str(found)
+    assert "alternative='two-sided'" in str(found)
+    for alternative in ("less", "two-sided"):
+        other = ct.grade_tests(table, alternative=alternative)
+        assert not any(row.unseen for row in (*other.grades, other.portfolio))
+        assert "above the interval" not in str(other)
+    assert ct.GradeTests.from_json(found.to_json()) == found
+
+
+def test_a_one_sided_test_says_that_predictions_are_below_the_interval():
+    found = ct.grade_tests(
+        {"n": [4000], "events": [120], "probability": [0.02]}, alternative="less"
+    )
+    assert found.portfolio.unseen
+    assert "the prediction (2 %) is below the interval" in str(found)
+
+
+def test_intervals_of_many_grades_that_miss_by_chance_are_not_mentioned():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.01, 0.1, 200)
+    table = {"n": [2000] * 200, "events": rng.binomial(2000, p), "probability": p}
+    found = ct.grade_tests(table)
+    assert sum(row.unseen for row in found.grades) == 6
+    assert not found.portfolio.unseen
+    assert "interval in" not in str(found)
+
+
+def test_a_table_of_many_grades_prints_those_of_smallest_p_value():
+    n = np.full(500, 100)
+    events = np.zeros(500, int)
+    events[77] = 30
+    table = {"n": n, "events": events, "probability": np.full(500, 0.01)}
+    found = ct.grade_tests(table)
+    text = str(found)
+    assert len(found.printed) == 20
+    assert found.printed[0] is found.grades[77]
+    assert len(found.grades) == 500
+    assert found.to_frame().shape[0] == 500
+    assert len(text.splitlines()) < 40
+    assert "have the other 480" in text
+    assert "no row has an event (499 grades)" in text
+    assert text.count(": 0.1") < 20  # of Jeffreys' formula, ten values are noted

@@ -56,6 +56,7 @@ def test_an_audit_of_many_counts_points_to_grades():
     n, p = rng.integers(50, 5000, 800), (0.001 + 0.02 * rng.random(800)).round(6)
     cells = {"ad_group": range(800), "impressions": n, "clicks": rng.binomial(n, p), "ctr": p}
     options = {"n": "impressions", "events": "clicks", "probability": "ctr"}
+    options["alternative"] = "two-sided"  # clicks are asked about both sides, PDs about high risk
     table = pl.DataFrame(cells)
     assert refused_readings(table, ct.read_predictions) == [("grades", options)]
     rows = table.with_columns(clicks=pl.Series(rng.permutation(n)))
