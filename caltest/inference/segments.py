@@ -30,6 +30,7 @@ from caltest._base.written import explained
 from caltest.data import Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import LensLike, OneVsRest, TopK
+from caltest.data.questions import rankdata
 from caltest.errors import DoubtfulInputWarning, StatisticError, spelt
 from caltest.inference._input import Analysis
 from caltest.inference.lattice import (
@@ -243,13 +244,51 @@ def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Featu
             derived[j] = replace(feature, name=f"the {derived[j].name}")
     same = [f.name for f in features if data.features.unnamed and _matches(f.values, top)]
     left = [f"{name} (the predicted class)" for name in same]
-    return [*derived, *(f for f in features if f.name not in same)], left
+    truth = rows.labels.astype(np.float64)
+    others = [f for f in features if data.features.unnamed and f.name not in same]
+    told = [f.name for f in others if rows.n_classes > 2 and _matches(f.values, truth)]
+    left += [f"{name} (the label)" for name in told]
+    losses = [f.name for f in others if f.name not in told and _is_loss(f, rows)]
+    left += [f"{name} (a loss: outcomes follow from it and the prediction)" for name in losses]
+    return [*derived, *(f for f in features if f.name not in {*same, *told, *losses})], left
+
+
+#: Rank correlation from which on a column is taken as a loss.
+LOSS_LIKE = 0.99
+
+
+def _is_loss(feature: Feature, rows: Predictions) -> bool:
+    """Return whether a feature is a loss of each row, such as −log p of its outcome.
+
+    Its ranks agree with those of the probability of the outcome that occurred, or of the Brier
+    score, among right predictions and among wrong ones, in the same direction. A function of the
+    predictions alone runs in opposite directions in the two groups, or follows neither.
+    """
+    seen = np.linspace(0, rows.n - 1, min(rows.n, LOOKED_AT)).astype(np.int64)
+    x, p, y = feature.values[seen], rows.probs[seen], rows.labels[seen]
+    if feature.levels is not None or np.isnan(x).any() or np.ptp(x) == 0.0:
+        return False
+    of_outcome = p[np.arange(seen.size), y]
+    brier = (p**2).sum(axis=1) - 2.0 * of_outcome + 1.0
+    right = p.argmax(axis=1) == y
+    for loss in (-of_outcome, brier):
+        alike = [_rank_correlation(x[group], loss[group]) for group in (right, ~right)]
+        if min(alike) >= LOSS_LIKE or max(alike) <= -LOSS_LIKE:
+            return True
+    return False
+
+
+def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
+    """Return Spearman's correlation of x and y, (m,) each; 0 for constants and below 10 pairs."""
+    if x.size < FEWEST_CONTRADICTED or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        return 0.0
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def _matches(values: FloatArray, top: FloatArray) -> bool:
-    """Return whether a feature is the predicted class under other names.
+    """Return whether a feature is the predicted or true class under other names.
 
-    ``values`` are the feature's numbers, ``top`` the predicted classes, (n,) each.
+    ``values`` are the feature's numbers, ``top`` the classes, (n,) each.
     """
     if top.size != values.size or np.isnan(values).any():
         return False
@@ -402,7 +441,9 @@ def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
     after the prediction. Sides are the missing cells, the lower of two values or a common lowest
     value, and the rest. Both the absence on one side and the excess on the other must have a chance
     below ``LABEL_CHANCE`` by the predictions; where only one side is off, as at a hospital that
-    reports no events, the predictions are in question and not the column.
+    reports no events, the predictions are in question and not the column. For numbers of many
+    values, such as the length of a stay that death ends, the side beyond all events is looked at as
+    well: a quarter of the expected events must be absent there.
     """
     x, p = column.feature.values, data.probs[:, 0]
     known = x[~np.isnan(x)]
@@ -412,6 +453,8 @@ def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
     sides = [np.isnan(x)]
     if np.unique(known).size == 2 or lowest.mean() >= COMMON_VALUE:
         sides.append(lowest)
+    if not column.feature.dates and column.feature.levels is None:
+        sides += _beyond_events(x, data.labels == 0, p)
     for side in sides:
         for event, risk in ((data.labels == 0, p), (data.labels != 0, 1.0 - p)):
             for pure in (side, ~side):
@@ -424,6 +467,22 @@ def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
                 if max(absence, excess) < np.log(LABEL_CHANCE) and seen > expected:
                     return True
     return False
+
+
+#: Share of the expected events that must be absent beyond all others in a column of numbers.
+ABSENT = 0.25
+
+
+def _beyond_events(x: FloatArray, event: BoolArray, p: FloatArray) -> list[BoolArray]:
+    """Return masks (n,) of the rows above, and of those below, all events in a column of numbers.
+
+    ``x`` are its values, ``event`` the outcomes and ``p`` the probabilities of the event, (n,)
+    each. Masks with less than a quarter of the expected events are left out.
+    """
+    if not event.any() or np.isnan(x[event]).any():
+        return []
+    sides = [x > x[event].max(), x < x[event].min()]
+    return [side for side in sides if p[side].sum() >= ABSENT * p.sum()]
 
 
 def _contradictions(values: FloatArray, event: BoolArray) -> int:

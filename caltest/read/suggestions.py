@@ -255,7 +255,13 @@ class _Readings(Head):
             names = [f"{options[name]} is the {what[name]}" for name in what if name in options]
             if alone:
                 when = " and ".join(filter(None, (when, self.if_percents(options))))
-                when = when or self.unless_followed(options)
+                free = not when and "event" not in self.given
+                if free and (column := self.followed_for(options)):
+                    event = options.get("label") or self.given.get("label")
+                    ends = {"label": None, "event": event, "time": column, "horizon": "NUMBER"}
+                    found.append(Reading(options | ends, f"rows were followed for {column}"))
+                    options = options | {"as_is": True}  # the guard would ask about it again
+                    when = f"{column} is not how long rows were followed"
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
                 when = when or f"{p} is the probability of {y}"
@@ -762,12 +768,10 @@ class _Readings(Head):
         best = max(scores, default=0.0)
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 
-    def unless_followed(self, options: Mapping[str, Any]) -> str:
-        """Return a condition in words, such as "days is not how long rows were followed".
+    def followed_for(self, options: Mapping[str, Any]) -> str:
+        """Return the first unused column that relates to outcomes as follow-up times do, as SQL.
 
-        ``options`` are the suggested ones. The column is the first unused one whose values relate
-        to predictions and outcomes as follow-up times do; "" if there is none, or if the options
-        select no rows.
+        ``options`` are the suggested ones. "" if there is none, or if the options select no rows.
         """
         rows = self.rows(options)
         if rows is None:
@@ -778,7 +782,7 @@ class _Readings(Head):
         for name in (n for n in self.free if n not in used):
             column = column_of_cells(frame[name])
             if column is not None and like_time(Rows(p, y), column):
-                return f"{name} is not how long rows were followed"
+                return column.sql
         return ""
 
 

@@ -1,0 +1,71 @@
+"""Columns that are known after the outcome: losses, stays that death ends, follow-up by dates."""
+
+import numpy as np
+import pytest
+from printed import FEW, commands_of, write
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def losses(p, y):
+    """Losses of each row, by name."""
+    q = np.where(y == 1, p, 1 - p)
+    return {"nll": -np.log(q), "brier": (y - p) ** 2, "gap": 3 * abs(y - p) + 1, "lik": q}
+
+
+@pytest.mark.parametrize("kind", ["nll", "brier", "gap", "lik"])
+def test_a_loss_of_each_row_is_not_searched_for_segments(tmp_path, rng, run, kind):
+    p = rng.beta(2.0, 4.0, 1500).round(4)
+    y = (rng.random(1500) < p) * 1
+    spare = {kind: losses(p, y)[kind].round(6), "age": rng.integers(20, 90, 1500)}
+    file = write(tmp_path / "a.csv", prob=p, label=y, **spare)
+    assert "Not searched for segments: age. Run: " in run("audit", file)[1]
+    code, out, err = run("segments", file, *FEW)
+    assert code == 0, err
+    assert f"{kind} (a loss: outcomes follow from it and the prediction)" in " ".join(out.split())
+
+
+def test_losses_and_names_of_the_true_class_of_several_are_not_searched(tmp_path, rng, run):
+    p = rng.dirichlet([1.0, 1.0, 1.0], 1200).round(5)
+    y = (rng.random(1200)[:, None] > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    q = np.maximum(p[np.arange(1200), y], 1e-5)
+    columns = {f"p{k}": p[:, k] for k in range(3)} | {"label": y, "loss": -np.log(q)}
+    columns |= {"name": np.array(["cat", "dog", "frog"])[y], "age": rng.integers(20, 90, 1200)}
+    file = write(tmp_path / "a.csv", **columns)
+    out = run("audit", file, "--probs", "p0,p1,p2")[1]
+    assert "Not searched for segments: age. Run: " in out
+
+
+def test_functions_of_the_predictions_and_other_scores_are_searched(tmp_path, rng, run):
+    p = rng.beta(1.0, 60.0, 3000).round(5) + 1e-4
+    y = (rng.random(3000) < p) * 1
+    spare = {"near": np.log(p) + rng.normal(0, 0.05, 3000)}
+    spare |= {"sure": 3 * np.maximum(p, 1 - p)}
+    out = run("audit", write(tmp_path / "a.csv", prob=p, label=y, **spare), "--as-is")[1]
+    assert "Not searched for segments: near, sure. Run: " in out
+
+
+def stays(path, rng, n=1500):
+    """Deaths with calibrated risks; no stay that ends by death exceeds ten days."""
+    p = rng.beta(2.0, 4.0, n).round(4)
+    died = rng.random(n) < p
+    stay = np.where(died, rng.integers(1, 11, n), rng.integers(1, 30, n))
+    return write(path, risk=p, died=died * 1, length_of_stay=stay, age=rng.integers(20, 90, n))
+
+
+def test_a_time_that_may_be_follow_up_is_offered_with_commands_that_go_on(tmp_path, rng, run):
+    file = stays(tmp_path / "a.csv", rng)
+    code, _, err = run("audit", file)
+    (followed, time), (not_followed, plain) = commands_of(err)
+    assert code == 2
+    assert followed.startswith("if rows were followed for length_of_stay, say: ")
+    assert "--horizon NUMBER" in " ".join(time)
+    assert not_followed.startswith("if length_of_stay is not how long rows were followed: ")
+    assert plain[-1] == "--as-is"
+    code, out, err = run(*plain)
+    assert code == 0, err
+    assert "Verdict: CALIBRATED" in out
+    assert "Not searched for segments: age. If the doubt above is settled, run: " in out
