@@ -479,6 +479,8 @@ def report_of(
     if impossible.size:
         summary.append(_refuted(data))
     doubts = [note for note in data.notes if isinstance(note, Doubt)]
+    sizes = _of_sizes(rows)
+    doubts += sizes[:1]
     undermined = any(isinstance(note, (DependenceDoubt, FollowupDoubt)) for note in doubts)
     if undermined and verdict in DOUBTFUL and not impossible.size:
         verdict = AuditVerdict.IN_DOUBT
@@ -505,12 +507,23 @@ def report_of(
         alpha=alpha,
         tolerance=tolerance,
         impossible=impossible.size,
-        notes=tuple(_notes(data, rows)),
+        notes=tuple(_notes(data, rows, [*doubts, *sizes])),
         unsearched=_unsearched(data),
         doubted=bool(doubts),
         copies=data.copies,
         followup=top.test.followup,
     )
+
+
+def _of_sizes(rows: Sequence[AuditRow]) -> list[Doubt]:
+    """Return doubts about rejections where sizes of clusters seem to depend on outcomes.
+
+    ``rows`` are the rows of the audit. Each that rejects has a doubt if its residuals change with
+    the size of the cluster; the one of the largest |z| comes first.
+    """
+    summaries = [row.test.clusters for row in rows if row.verdict.rejects and row.test.clusters]
+    summaries.sort(key=lambda each: -abs(each.size_effect))
+    return [DependenceDoubt(each.size_note) for each in summaries if each.size_note]
 
 
 def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
@@ -662,12 +675,16 @@ def _passing(row: AuditRow) -> str:
     return format_value(row.critical, row.test.null_std)
 
 
-def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...]) -> list[str]:
+def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...], doubts: Sequence[Doubt]) -> list[str]:
+    """Return the notes below an audit, each with the lenses that it is about unless with all.
+
+    ``rows`` are the rows of the audit; ``doubts`` are left out, as its summary speaks of them.
+    """
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
     for lens, row in zip(lenses, rows, strict=True):
         for note in row.test.notes:
-            if note not in row.detail and note not in data.notes:
+            if note not in row.detail and note not in data.notes and note not in doubts:
                 lenses_of.setdefault(note, {})[lens] = None
     everywhere = len(set(lenses))
     notes = [note for note in data.notes if not isinstance(note, Doubt)]

@@ -329,3 +329,34 @@ def test_ctrl_c_ends_tests_of_many_parts(rng, by):
     with pytest.raises(KeyboardInterrupt):
         ct.calibration_test(p, rng.random(60) < p, impatient, null=null, n_resamples=199, **facts)
     assert len(calls) == 301
+
+
+def ending_with_the_event(rng, count=2000, quarters=6):
+    """Return predictions, labels and clusters of quarters that end when the event has occurred.
+
+    The hazard is constant, so that each prediction of the next four quarters is right.
+    """
+    risk = rng.beta(1.0, 14.0, count)
+    end = rng.exponential(size=count) / (-np.log1p(-risk) / 4.0)
+    cluster, quarter = np.nonzero(np.arange(quarters) < end[:, None])
+    return risk[cluster], (end[cluster] <= quarter + 4).astype(int), cluster
+
+
+def test_a_rejection_where_rows_end_with_the_event_is_in_doubt():
+    p, y, cluster = ending_with_the_event(np.random.default_rng(3))
+    report = quiet(ct.audit, p, y, clusters=cluster, n_resamples=199, rng=0)
+    assert report.rows[1].test.clusters.size_effect < -5.0
+    assert any(row.verdict.rejects for row in report.rows)
+    assert report.verdict.value == "in doubt"
+    assert "such as the first" in report.summary[0]
+    assert not any("residuals change with the size" in note for note in report.notes)
+    first = np.unique(cluster, return_index=True)[1]
+    assert quiet(ct.audit, p[first], y[first], n_resamples=199, rng=0).verdict.value == "calibrated"
+
+
+def test_sizes_that_no_outcome_has_chosen_leave_a_rejection_as_it_is(rng):
+    cluster = np.repeat(np.arange(200), rng.integers(1, 8, 200))
+    p = rng.uniform(0.2, 0.8, cluster.size)
+    y = (rng.random(p.size) < p + 0.15).astype(int)
+    report = quiet(ct.audit, p, y, clusters=cluster, n_resamples=199, rng=0)
+    assert report.verdict.value == "miscalibrated"
