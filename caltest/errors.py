@@ -68,7 +68,7 @@ def spelt(text: str) -> str:
 
 
 #: Words in the value of an option in whose place the user has to put another.
-PLACEHOLDERS = ("COLUMN", "EXPR", "NUMBER", "CODE", "A,B,C", "FILE")
+PLACEHOLDERS = ("COLUMN", "EXPR", "NUMBER", "CODE", "CLASS1", "FILE")
 
 
 @dataclass(frozen=True)

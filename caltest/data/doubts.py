@@ -410,6 +410,9 @@ def _follows_from_predictions(rows: Rows) -> Question:
 #: Classes up to which another order of the columns is sought, and rows that it takes.
 MOST_ORDERED, FEWEST_ORDERED = 100, 20
 
+#: Classes for each of which a placeholder is printed, at most.
+MOST_PLACES = 6
+
 
 def permuted_classes(rows: Rows) -> Question | None:
     """Ask where the columns of three or more classes fit the labels in another order.
@@ -451,6 +454,11 @@ def permuted_classes(rows: Rows) -> Question | None:
     return _of_permuted(rows, kind) if enough else None
 
 
+def class_places(k: int) -> str:
+    """Return a placeholder for the names of K classes: "CLASS1,CLASS2", or "CLASS1,CLASS2,…"."""
+    return ",".join(f"CLASS{j + 1}" for j in range(k)) if k <= MOST_PLACES else "CLASS1,CLASS2,…"
+
+
 def orders_of_classes(
     names: Sequence[str], words: Sequence[str], probs: FloatArray
 ) -> list[tuple[tuple[str, ...], str]]:
@@ -471,6 +479,8 @@ def orders_of_classes(
     """
     k, seen = len(names), sorted({*words})
     found = list[tuple[tuple[str, ...], str]]()
+    if begun := _abbreviated(names, seen):
+        return [(begun, f"{', '.join(begun)} are short for {', '.join(names)}")]
     if all(re.fullmatch(r"\d{1,6}", word) for word in seen):
         low, high = min(map(int, seen)), max(map(int, seen))
         ranks = np.argsort(np.argsort(np.array(names))).tolist()
@@ -495,6 +505,19 @@ def orders_of_classes(
     return likely
 
 
+def _abbreviated(names: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
+    """Return labels in the order of the classes that they begin, such as B, N, A; else ().
+
+    ``seen`` are the distinct labels. Each has to be the beginning of exactly one of the ``names``
+    of columns, and letters, ignoring case.
+    """
+    if {*names} == {*seen}:
+        return ()
+    starts = [[w for w in seen if w.isalpha() and n.lower().startswith(w.lower())] for n in names]
+    found = tuple(each[0] for each in starts if len(each) == 1)
+    return found if sorted(found) == sorted(seen) and len(found) == len(names) else ()
+
+
 def _of_permuted(rows: Rows, kind: IntArray) -> Question:
     """Return the question of columns whose i-th is the probability of class ``kind[i]``.
 
@@ -516,7 +539,9 @@ def _of_permuted(rows: Rows, kind: IntArray) -> Question:
         return Question("permuted classes", text, (Reading(options, when),))
     given = rows.said.get("classes", "").split(",")
     if len(given) == len(kind) or len(rows.classes) != len(kind):
-        order = ",".join(given[i] for i in kind) if len(given) == len(kind) else "A,B,C"
+        order = (
+            ",".join(given[i] for i in kind) if len(given) == len(kind) else class_places(len(kind))
+        )
         reading = Reading({"classes": order}, "the columns are of the classes in this order")
         return Question("permuted classes", text, (reading,))
     names, label = rows.classes, rows.words("label")

@@ -405,6 +405,9 @@ def ends_of(columns: Sequence[str]) -> list[str]:
     """Return the distinctive parts of the names of a family: cat and dog for ``p_cat, p_dog``."""
     from os.path import commonprefix
 
+    inside = [IN_BRACKETS.fullmatch(name) for name in columns]
+    if len(columns) > 1 and all(inside):
+        return [match[1] for match in inside if match]
     matches = [FAMILY.fullmatch(name) for name in columns]
     if all(matches):
         return [next(filter(None, match.groups())) for match in matches if match]
@@ -427,6 +430,10 @@ def ends_in(name: str, end: str) -> bool:
 
 #: Names of one column a class: ``p_A``, ``prob_A``, ``proba_A``, ``p0``, ``0``.
 FAMILY = re.compile(r"(?:p|prob|proba)(?:_(.+)|(\d+))|(\d+)", re.IGNORECASE)
+
+
+#: Names of one column a class such as ``P(agree)``, and of conditions such as ``Pr(Y = 2)``.
+IN_BRACKETS = re.compile(r"(?:p|pr|prob)\(\s*(?:\w+\s*=\s*)?([^()]+?)\s*\)", re.IGNORECASE)
 
 
 def in_order(columns: Sequence[str]) -> list[str]:
@@ -544,3 +551,34 @@ def as_decimals(values: FloatArray) -> FloatArray:
     exact = values.astype(np.float64)
     decimal = np.rint(exact * tens) / tens
     return np.where(decimal.astype(values.dtype) == values, decimal, exact)
+
+
+#: Least size of American odds.
+LEAST_AMERICAN_ODDS = 100.0
+
+
+def is_american(values: FloatArray) -> bool:
+    """Return whether numbers (n,) may be American odds: whole, and none between −100 and 100.
+
+    Some are below 0.
+    """
+    values = values[np.isfinite(values)]
+    far = values.size > 0 and bool((np.abs(values) >= LEAST_AMERICAN_ODDS).all())
+    return far and bool((values % 1 == 0).all() and values.min() < 0.0 and values.max() > 0.0)
+
+
+def of_american(values: FloatArray) -> FloatArray:
+    """Return the probabilities (n,) that American odds (n,) imply."""
+    size = np.abs(values)
+    return np.asarray(
+        np.where(values < 0.0, size, LEAST_AMERICAN_ODDS) / (size + LEAST_AMERICAN_ODDS)
+    )
+
+
+def american_odds(sql: str, text: bool = False) -> str:
+    """Return the probability that American odds imply as SQL; ``sql`` is their column.
+
+    Numbers in columns of text, such as "+126", are converted.
+    """
+    x = f"CAST({sql} AS DOUBLE)" if text else sql
+    return f"CASE WHEN {x} < 0 THEN -{x} / (100.0 - {x}) ELSE 100.0 / (100.0 + {x}) END"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
+from caltest.data.doubts import class_places
 from caltest.data.ends import is_time, says_censored
 from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
 from caltest.errors import InvalidPredictionsError, Reading
@@ -22,11 +23,15 @@ from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import (
     FAMILY,
     Term,
+    american_odds,
+    ends_in,
     ends_of,
     has_commas,
     in_order,
+    is_american,
     key,
     literal,
+    of_american,
     of_commas,
     quoted,
     terms_of,
@@ -62,6 +67,15 @@ PERCENT = frozenset("pop percent percentage pct chance prob probability conf con
 #: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
 #: reciprocals sum to at most, by the margin of a bookmaker.
 ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
+
+
+#: Words in names of columns that hold log-odds, and the size from which on a number is none.
+LOG_ODDS = frozenset("logit logits raw margin decision logodds lod lp linpred score".split())  # noqa: SIM905
+MOST_LOG_ODDS = 50.0
+
+
+#: Names of columns that say which model a row is of, which is no outcome.
+MODELS = frozenset("model models model_name model_id modell modelo algorithm learner".split())  # noqa: SIM905
 
 
 #: How names of columns say that they hold logarithms of probabilities.
@@ -135,9 +149,10 @@ class Head:
         return [root for term in self.terms(filled) for root in term.roots]
 
     def is_text(self, name: str) -> bool:
-        """Return whether a column holds text, but no percents with signs."""
+        """Return whether a column holds text, but no percents with signs and no American odds."""
         cells = self.frame[name]
         written = str(cells.dtype) == "String" and has_commas(cells)
+        written = written or (name in self.numbers and is_american(self.numbers[name]))
         return str(cells.dtype) == "String" and not self.is_signed(name) and not written
 
     # --- probabilities -------------------------------------------------------------------------
@@ -180,17 +195,26 @@ class Head:
             return logs
         others = [n for n in numbers if n not in self.two]
         found = [n for n in others if self.is_within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
+        log_odds = [n for n in others if self.is_log_odds(n)]
+        of_logits = [{"probs": quoted(n), "from_logits": True} for n in log_odds]
         if not found:
             found = [n for n in others if self.is_within(n, 1.0, 100.0) or self.percents(n)]
             found += [n for n in others if self.tenths(n)]
             # Amounts and temperatures are below 100 as well
             called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
+            if of_logits and not called:
+                return of_logits
             found = called or found
         if not found and (shares := self.of_members(others) or self.thousandths(others)):
             return shares
-        logits = [n for n in others if "logit" in key(n) and np.nanmin(self.numbers[n]) < 0.0]
-        of_logits = [{"probs": quoted(n), "from_logits": True} for n in logits * (not found)]
         return [self.scaled([n]) for n in found] or of_logits
+
+    def is_log_odds(self, name: str) -> bool:
+        """Return whether fractions, some below 0, are called logits, margins or (raw) scores."""
+        cells = self.numbers[name]
+        called = "logit" in key(name) or {*key(name).split("_")} & LOG_ODDS
+        low, top = np.nanmin(cells), np.nanmax(np.abs(cells))
+        return bool(called and low < 0.0 and top <= MOST_LOG_ODDS and (cells % 1 != 0).any())
 
     def thousandths(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns from 0 to 1000 that are called scores or probabilities.
@@ -255,6 +279,11 @@ class Head:
         in every row are those of one race: the sum is divided out, and ``classes`` names the
         columns. ``numbers`` are the names of columns of numbers.
         """
+        american = [n for n in numbers if is_american(self.numbers[n])]
+        if american and not any(self.is_within(n, 0.0, 1.0) for n in numbers):
+            return self.american(american)
+        if races := self.races(numbers):
+            return races
         names = [
             n for n in numbers
             if {*key(n).split("_")} & ODDS and np.nanmin(self.numbers[n]) > 1.0
@@ -266,11 +295,81 @@ class Head:
             sums = sums[np.isfinite(sums)]
             if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
                 total = " + ".join(each)
+                if label := self.won_by(names):
+                    return [{"probs": f"{each[0]} / ({total})", "label": label}]
                 ends = [*ends_of(names)]
                 plain = any({*words.to_list()} == {*ends} for words in self.words.values())
-                classes = ",".join(ends) if plain else "A,B,C"
+                classes = ",".join(ends) if plain else class_places(len(ends))
                 of_all = ", ".join(f"{p} / ({total})" for p in each)
                 return [{"probs": of_all, "classes": classes}]
+        return [{"probs": p} for p in each]
+
+    def races(self, numbers: Sequence[str]) -> list[Options]:
+        """Return options for decimal odds of three or more results that a column of words names.
+
+        Each is a dict such as ``{"probs": "1 / B365H, …", "classes": "H,D,A", "renormalise": True,
+        "label": "FTR"}``. Names of the columns of odds begin alike and end in the words, and their
+        reciprocals sum to 1 to 1.25 in every row. [] if there are none. ``numbers`` are the names
+        of columns of numbers.
+        """
+        found: list[Options] = []
+        for label, cells in self.words.items():
+            words = sorted({*cells.to_list()})
+            if not (self.is_text(label) and 3 <= len(words) <= CODES):
+                continue
+            # In the order of the columns, for each beginning that all words follow
+            for head in dict.fromkeys(n[: -len(w)] for n in numbers for w in words
+                                      if n.endswith(w) and n != w):  # fmt: skip
+                names = [n for n in numbers if n.startswith(head) and n[len(head) :] in words]
+                cells_of = [self.numbers[n] for n in names]
+                if len(names) != len(words) or min(map(np.nanmin, cells_of)) < 1.0:
+                    continue
+                sums = np.sum([1.0 / each for each in cells_of], axis=0)
+                sums = sums[np.isfinite(sums)]
+                if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
+                    found.append({
+                        "label": quoted(label),
+                        "probs": ", ".join(f"1 / {quoted(n)}" for n in names),
+                        "classes": ",".join(n[len(head) :] for n in names),
+                        "renormalise": True,
+                    })  # fmt: skip
+        return found
+
+    def won_by(self, names: Sequence[str]) -> str:
+        """Return the label that the first of two sides won, such as ``winner = p1``, or "".
+
+        ``names`` are two columns of odds, which have to end in the names of two columns of text,
+        one of which a third column of text equals in every row.
+        """
+        text = [n for n in self.words if self.is_text(n)]
+        sides = [next((t for t in text if ends_in(n, t)), "") for n in names]
+        if len(sides) != 2 or not all(sides):
+            return ""
+        first, second = (self.frame[n] for n in sides)
+        for name in (n for n in text if n not in sides):
+            won = self.frame[name]
+            one, other = (won == first).fill_null(False), (won == second).fill_null(False)
+            if bool((one != other).all()) and 0 < int(one.sum()) < len(one):
+                return f"{quoted(name)} = {quoted(sides[0])}"
+        return ""
+
+    def american(self, names: Sequence[str]) -> list[Options]:
+        """Return options for columns of American odds; two of one race are divided by their sum.
+
+        Each is a dict with ``probs``. ``names`` are the columns.
+        """
+        each = [american_odds(quoted(n), str(self.frame[n].dtype) == "String") for n in names]
+        if len(names) == 2:
+            sums = np.sum([of_american(self.numbers[n]) for n in names], axis=0)
+            sums = sums[np.isfinite(sums)]
+            if sums.size and sums.min() >= 0.99 and sums.max() <= MARGIN:
+                a, b = each
+                # The side that an outcome is called after is the event
+                outcomes = {w for n in self.two for w in key(n).split("_")}
+                called = [bool({*key(n).split("_")} & outcomes) for n in names]
+                both = [{"probs": f"{a} / ({a} + {b})"}, {"probs": f"{b} / ({a} + {b})"}]
+                only = [p for p, said in zip(both, called, strict=True) if said]
+                return only if len(only) == 1 else both
         return [{"probs": p} for p in each]
 
     def as_odds(self, options: Options) -> Options:
@@ -313,15 +412,21 @@ class Head:
         if it is a plain column, or the name says so already.
         """
         listed = self.terms(options.get("probs"))
+        if options.get("from_logits") and len(listed) == 1:
+            return f"{listed[0].sql} holds log-odds"
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
         if len(names) == 2 and listed[0].sql == f"{quoted(names[0])} / {quoted(names[1])}":
             return f"{names[0]} of {names[1]} is the share of an ensemble that predicts the event"
+        if names and all(n in self.numbers and is_american(self.numbers[n]) for n in names):
+            sides = [*dict.fromkeys(names)]
+            return f"{' and '.join(sides)} {'holds' if len(sides) == 1 else 'hold'} American odds"
         if names and listed[0].sql == f"exp({quoted(names[0])})":
             return f"{names[0]} is the logarithm of a probability"
         if names and listed[0].sql == f"{quoted(names[0])} / 1000":
             return f"{names[0]} is a probability in thousandths"
-        if names and listed[0].sql == f"1 / {quoted(names[0])}":
-            return f"{names[0]} holds decimal odds"
+        if names and listed[0].sql.startswith(f"1 / {quoted(names[0])}"):
+            sides = [*dict.fromkeys(names)]
+            return f"{' and '.join(sides)} {'holds' if len(sides) == 1 else 'hold'} decimal odds"
         if not names or self.is_signed(names[0]) or "%" in names[0]:
             return ""
         called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
@@ -432,6 +537,8 @@ class Head:
         """
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
+        if "label" in wanted[0]:  # named by the columns of odds
+            return [({}, "")]
         if "classes" in wanted[0]:  # odds of one race
             k = len(self.terms(wanted[0]["probs"]))
             of_race = [n for n in self.words if self.words[n].n_unique() == k]
@@ -442,7 +549,7 @@ class Head:
         if listed:  # several words are no outcome of one probability
             many = [n for n in listed if alone and n in self.words and self.is_text(n)
                     and self.words[n].n_unique() > 2]  # fmt: skip
-            labels = (f"{quoted(n)} = 'CODE'" if n in many else quoted(n) for n in listed)
+            labels = (self.as_label(n, n in many) for n in listed)
             return [({"label": label}, "") for label in labels]
         families = [
             [t.column or t.roots[0] for t in found if t.column or len(t.roots) == 1]
@@ -454,7 +561,7 @@ class Head:
             return [({"label": flags}, "")]
         many = [n for n in self.words if ends and self.keys(n) <= ends]
         found = [({"label": quoted(n)}, "") for n in many]
-        for n in (n for n in self.two if n not in many):
+        for n in (n for n in self.two if n not in many and key(n) not in MODELS):
             if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
                 found.append(({"label": quoted(n)}, ""))
             else:
@@ -467,6 +574,18 @@ class Head:
             return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
         return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+
+    def as_label(self, name: str, many: bool) -> str:
+        """Return a column called a label as an expression: 1 is the event beside −1.
+
+        ``many`` says that it holds more than two words, for one of which 'CODE' stands.
+        """
+        if many:
+            return f"{quoted(name)} = 'CODE'"
+        signs = name in self.numbers and name in self.words
+        if signs and {*self.numbers[name][np.isfinite(self.numbers[name])]} == {-1.0, 1.0}:
+            return f"{quoted(name)} = 1"
+        return quoted(name)
 
     def is_amount(self, name: str) -> bool:
         """Return whether a column holds more than 50 different numbers."""

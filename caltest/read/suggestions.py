@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.doubts import bare_words, decides, orders_of_classes, predicted_class_readings
+from caltest.data.doubts import (
+    bare_words,
+    class_places,
+    decides,
+    orders_of_classes,
+    predicted_class_readings,
+)
 from caltest.data.ends import is_time, like_time, likely_ends, named_horizon, says_censored
 from caltest.data.questions import Rows, order_of_events
 from caltest.errors import Reading
@@ -229,7 +235,8 @@ class _Readings(Head):
         if labels := self.several_labels():
             return labels
         probs: list[Options] = [{}] if "probs" in self.given else self.probabilities()
-        answers = self.of_answers(probs, lacking)
+        named = any("label" in p for p in probs)  # by the columns of predictions
+        answers = [] if named else self.of_answers(probs, lacking)
         if lacking == "predicted_label":
             return self.of_confidence(answers)
         if answers and not any(r.when for r in answers):
@@ -368,8 +375,8 @@ class _Readings(Head):
         """Return (options, condition) for each likely order of classes that names do not tell.
 
         ``options`` name the columns of probabilities. Each dict returned is ``{"classes":
-        "a,b,c"}``; if no order is likely, it has the placeholder ``A,B,C``; if names tell the
-        classes, it is {}.
+        "a,b,c"}``; if no order is likely, it has placeholders ``CLASS1,CLASS2``; if names tell
+        the classes, it is {}.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or "classes" in options:
@@ -393,7 +400,7 @@ class _Readings(Head):
             orders = orders_of_classes(ends, labels, columns[known])
             if orders:
                 return [({"classes": ",".join(order)}, when) for order, when in orders]
-        return [({"classes": "A,B,C"}, "")]
+        return [({"classes": class_places(len(ends))}, "")]
 
     def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:
         """Return the numbers of several columns of probabilities, (n, K); None for other cells.

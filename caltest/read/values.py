@@ -20,7 +20,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.features import as_features
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import bare_words, cumulative, orders_of_classes
+from caltest.data.doubts import bare_words, class_places, cumulative, orders_of_classes
 from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
@@ -29,10 +29,12 @@ from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of, steps
 from caltest.read.expressions import (
+    american_odds,
     as_decimals,
     ends_in,
     ends_of,
     has_commas,
+    is_american,
     key,
     kind_of,
     literal,
@@ -430,6 +432,15 @@ class EvaluatedCells:
         sql, name = self.sql(column), self.name(column)
         self._refuse_infinite(column, values)
         self._refuse_marks(column, values)
+        if is_american(values):
+            row = int(np.argmax(np.abs(values) > 1.0))
+            text = not self.frame[column].dtype.is_numeric()
+            changed = self._with(column, american_odds(sql, text))
+            raise InvalidPredictionsError(
+                f"{name} is {values[row]:g} in {self.nth(row)}, and no number is between −100 and "
+                "100, as in American odds: probabilities are in [0, 1]",
+                [] if family else [Reading(changed, f"{name} holds American odds")],
+            )
         if top > 1.0 + BEYOND:
             self._refuse_beyond(column, values, family)
         if low < -BEYOND:
@@ -567,7 +578,7 @@ class EvaluatedCells:
         raise InvalidPredictionsError(question.text, readings)
 
     def ends(self) -> str:
-        """Return the label's values in order if they are whole numbers, else placeholders "A,B,C".
+        """Return the label's values in order if they are whole numbers, else placeholders.
 
         It is a value for ``classes=`` in a suggested command.
         """
@@ -575,7 +586,7 @@ class EvaluatedCells:
         seen = [] if words is None else words.unique().drop_nulls().to_list()
         columns = len(self.of("probs"))
         numbers = len(seen) == columns and all(re.fullmatch(r"\d+", word) for word in seen)
-        return ",".join(sorted(seen, key=int)) if numbers else "A,B,C"
+        return ",".join(sorted(seen, key=int)) if numbers else class_places(columns)
 
     # --- labels --------------------------------------------------------------------------------
 
@@ -679,7 +690,10 @@ class EvaluatedCells:
         if len(seen) == len(columns) + 1:
             return self._of_one_class_more(seen, words, probs)
         orders = orders_of_classes(names, words.to_list(), probs)
-        place = Reading({"classes": "A,B,C"}, f"A,B,C are {shown}, in the order of the columns")
+        place = Reading(
+            {"classes": class_places(len(columns))},
+            f"they are {shown}, in the order of the columns",
+        )
         return InvalidPredictionsError(
             f"{name} is {shown}, but the classes of the probabilities are "
             f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 610 tables of 61 kinds, names known and foreign.
+"""Files whose right reading is known: 680 tables of 68 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 610
+FILES = 680
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -750,6 +750,90 @@ def named_horizon(d: Draw) -> Case:
     return case
 
 
+def _american(p: np.ndarray) -> np.ndarray:
+    """Return American odds, whole numbers, of probabilities."""
+    p = np.clip(p, 0.04, 0.96)
+    return np.rint(np.where(p >= 0.5, -100 * p / (1 - p), 100 * (1 - p) / p)).astype(int)
+
+
+def american_odds(d: Draw) -> Case:
+    """American odds of one side of a game, or of both with the margin of a bookmaker."""
+    d.n, p = 1000, np.clip(d.rng.beta(2.0, 2.0, 1000), 0.06, 0.94)
+    sides = [_american(np.clip(1.04 * side, 0.05, 0.95)) for side in (p, 1 - p)]
+    implied = [np.where(x < 0, -x, 100) / (np.abs(x) + 100) for x in sides]
+    both = bool(d.rng.random() < 0.5)
+    q = implied[0] / (implied[0] + implied[1]) if both else implied[0]
+    y = (d.rng.random(d.n) < q).astype(int)
+    cells = {"home_ml": [f"{x:+d}" if both else str(x) for x in sides[0]]}
+    cells |= {"away_ml": [f"{x:+d}" for x in sides[1]]} if both else {}
+    case = Case("American odds", cells | {"home_win": y}, q, y, {}, holds=("American odds",))
+    case.first = {} if both else {"probs": "home_ml", "label": "home_win"}
+    return case
+
+
+def decimal_odds(d: Draw) -> Case:
+    """Decimal odds of three results with a margin, beside the letters of the results."""
+    d.n, P = 1000, d.rng.dirichlet((4, 3, 3), 1000)
+    odds = np.round(1 / np.clip(1.05 * P, 0.01, 0.999), 2)
+    P = 1 / odds / (1 / odds).sum(axis=1, keepdims=True)
+    k = (P.cumsum(axis=1) > d.rng.random((d.n, 1))).argmax(axis=1)
+    cells = {"HomeTeam": d.rng.choice(["Arsenal", "Everton", "Leeds"], d.n)}
+    cells |= {"FTR": np.array([*"HDA"])[k]}
+    cells |= {f"B365{side}": odds[:, j] for j, side in enumerate("HDA")}
+    return Case("decimal odds", cells, P, k, {}, holds=("",))
+
+
+def odds_of_players(d: Draw) -> Case:
+    """Decimal odds of two players, whose names are cells."""
+    d.n, p = 1000, np.clip(d.rng.beta(2.0, 2.0, 1000), 0.05, 0.95)
+    odds = [np.round(1 / np.clip(1.04 * side, 0.02, 0.98), 2) for side in (p, 1 - p)]
+    q = 1 / odds[0] / (1 / odds[0] + 1 / odds[1])
+    y = (d.rng.random(d.n) < q).astype(int)
+    names = np.array(["Federer", "Nadal", "Raonic", "Murray"])
+    first = d.rng.integers(0, 4, d.n)
+    sides = [names[first], names[(first + d.rng.integers(1, 4, d.n)) % 4]]
+    cells = {"p1": sides[0], "p2": sides[1], "odds_p1": odds[0], "odds_p2": odds[1]}
+    cells |= {"winner": np.where(y, *sides)}
+    return Case("odds of players", cells, q, y, {}, holds=("hold decimal odds",))
+
+
+def raw_scores(d: Draw) -> Case:
+    """Log-odds beside labels of −1 and 1, and amounts."""
+    d.n, p = 1000, np.clip(d.rng.beta(1.0, 4.0, 1000), 0.001, 0.6)
+    raw = np.round(np.log(p / (1 - p)), 4)
+    p = 1 / (1 + np.exp(-raw))
+    y = (d.rng.random(d.n) < p).astype(int)
+    cells = {"raw_score": raw, "label": 2 * y - 1}
+    cells |= {"bid": np.round(d.rng.gamma(2.0, 0.8, d.n), 3)} if d.rng.random() < 0.5 else {}
+    return Case("raw scores", cells, p, y, {}, holds=("raw_score holds log-odds",))
+
+
+def rows_of_models(d: Draw) -> Case:
+    """Predictions of one event by two models, in rows below each other."""
+    other = np.round(np.clip(d.risk + d.rng.normal(0, 0.05, d.n), 0.001, 0.999), 4)
+    cells = {"req": [*range(d.n), *range(d.n)], "model": ["A"] * d.n + ["B"] * d.n}
+    cells |= {"score": np.concatenate([d.risk, other]), "clicked": np.tile(d.y == 1, 2)}
+    return Case("rows of models", cells, d.risk, d.y, {}, subsets=True, holds=("",))
+
+
+def bracketed(d: Draw) -> Case:
+    """Columns such as P(agree) beside labels in words."""
+    d.n = 1000
+    P, k = _classes(d, 3)
+    names = np.array(["disagree", "neutral", "strongly agree"])
+    cells = {f"P({name})": P[:, j] for j, name in enumerate(names)} | {"response": names[k]}
+    return Case("bracketed", cells, P, k, {}, holds=("",))
+
+
+def initials(d: Draw) -> Case:
+    """Labels that are the first letters of the columns."""
+    case = terciles(d)
+    column = np.char.upper(case.cells.pop("beobachtet").astype("U1"))
+    case.cells |= {"observed": column}
+    case.kind, case.holds, case.first = "initials", ("are short for",), {}
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -760,6 +844,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     lone_confidence, permuted, one_hot, tenths, comma_percents, verdicts, likert, by_alphabet,
     exceedances,
     top_two, two_models, log_probabilities, thousandths, members, named_horizon,
+    american_odds, decimal_odds, odds_of_players, raw_scores, rows_of_models, bracketed, initials,
 ]  # fmt: skip
 
 

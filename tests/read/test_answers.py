@@ -314,7 +314,7 @@ def test_the_largest_probability_is_no_label():
 def test_classes_that_columns_do_not_name_have_places():
     P = np.random.default_rng(9).dirichlet(np.ones(3), 50).round(4)
     columns = {f"q_{n}": P[:, k] for k, n in enumerate("abc")} | {"kind": np.arange(50) % 3 + 1}
-    assert [options["classes"] for options, _ in suggestions(columns)] == ["A,B,C"]
+    assert [options["classes"] for options, _ in suggestions(columns)] == ["CLASS1,CLASS2,CLASS3"]
 
 
 def test_numbers_that_are_called_nothing_are_percents_only_if_the_user_says_so():

@@ -120,7 +120,8 @@ def test_a_predicted_class_is_compared_without_case_and_prefix():
 def test_classes_in_no_order_are_not_made_up():
     columns = {f"p_{name}": column for name, column in zip("abc", PROBS.T, strict=True)}
     readings = refusal(columns | {"y": LABELS}, "y is 0, 1, 2, but the classes .* are a, b, c")
-    assert readings == [({"classes": "A,B,C"}, "A,B,C are 0, 1, 2, in the order of the columns")]
+    places = {"classes": "CLASS1,CLASS2,CLASS3"}
+    assert readings == [(places, "they are 0, 1, 2, in the order of the columns")]
     check(read_predictions(columns | {"y": LABELS}, classes=[0, 1, 2]))
 
 
