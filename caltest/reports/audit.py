@@ -516,14 +516,15 @@ def report_of(
 
 
 def _of_sizes(rows: Sequence[AuditRow]) -> list[Doubt]:
-    """Return doubts about rejections where sizes of clusters seem to depend on outcomes.
+    """Return doubts about an audit where sizes of clusters seem to depend on outcomes.
 
-    ``rows`` are the rows of the audit. Each that rejects has a doubt if its residuals change with
-    the size of the cluster; the one of the largest |z| comes first.
+    ``rows`` are the rows of the audit. If one of them rejects and its residuals change with the
+    size of the cluster, it has a doubt, which comes first, and so has each other such row.
     """
-    summaries = [row.test.clusters for row in rows if row.verdict.rejects and row.test.clusters]
-    summaries.sort(key=lambda each: -abs(each.size_effect))
-    return [DependenceDoubt(each.size_note) for each in summaries if each.size_note]
+    summaries = [(row.verdict.rejects, row.test.clusters) for row in rows if row.test.clusters]
+    found = [(rejects, each.size_note) for rejects, each in summaries if each.size_note]
+    found.sort(key=lambda each: not each[0])
+    return [DependenceDoubt(note) for _, note in found] if found and found[0][0] else []
 
 
 def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
