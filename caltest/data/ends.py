@@ -311,7 +311,7 @@ def follow_up(rows: Rows) -> Question | None:
         rows.risks, weights=rows.weights
     )
     named = [column for column in rows.unused if is_time(column)]
-    early = [column for column in rows.unused if like_time(rows, column)]
+    early = [column for column in (*rows.unused, *rows.spans) if like_time(rows, column)]
     for column in (*(c for c in named if c in early), *named, *early):
         options = {"label": None, "event": rows.outcome, "time": column.sql, "horizon": "NUMBER"}
         reading = Reading(options, f"rows were followed for {column.name}")

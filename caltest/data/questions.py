@@ -157,6 +157,8 @@ class Rows:
         Whether readings are written for arrays in Python, not in SQL over columns.
     first : bool
         Whether these are the first of more rows, which may be sorted by their predictions.
+    spans : tuple of Column
+        Days between two columns of dates that nobody named.
     """
 
     probs: FloatArray
@@ -172,6 +174,7 @@ class Rows:
     followed: bool = False
     arrays: bool = False
     first: bool = False
+    spans: tuple[Column, ...] = ()
 
     @property
     def n(self) -> int:

@@ -47,7 +47,15 @@ from caltest.read.expressions import (
     words_of,
 )
 from caltest.read.formats import Table, retyped
-from caltest.read.tables import FILE_COLUMN, column_of_cells, columns_of, condition, over
+from caltest.read.tables import (
+    FILE_COLUMN,
+    column_of_cells,
+    columns_of,
+    condition,
+    is_date,
+    over,
+    spans_of,
+)
 from caltest.read.values import FEWEST_MARKS, NINES, UNKNOWN_WORDS, Complete, EvaluatedCells
 
 if TYPE_CHECKING:
@@ -71,6 +79,10 @@ MOST_WORDS_OFFERED = 6
 
 #: Columns that nobody named of which guards look at, at most.
 MOST_COLUMNS = 300
+
+
+#: First rows by which columns of dates are told from others.
+DATES_SEEN = 100
 
 
 def questioned(
@@ -123,13 +135,15 @@ def questioned(
         asked.append(other_ends(table, chosen, wanted))
     if small:
         others = _unused(table, chosen, wanted, unused, None)
-        beside = replace(every, unused=_at(others, kept))
+        spans = _spans(table, chosen, wanted, unused, None)
+        beside = replace(every, unused=_at(others, kept), spans=_at(spans, kept))
         asked += questions(beside)
     else:
         others = _unused(table, chosen, wanted, unused, SEEN)
         first = kept[kept < SEEN]
         beside = _some(every, np.arange(first.size))
-        beside = replace(beside, unused=_at(others, first), first=True)
+        spans = _at(_spans(table, chosen, wanted, unused, SEEN), first)
+        beside = replace(beside, unused=_at(others, first), spans=spans, first=True)
         asked += [*questions(beside), lone_confidences(every)]
         spread = _some(every, np.linspace(0, data.n - 1, 2 * SEEN).astype(np.int64))
         if data.followup is None:
@@ -618,6 +632,26 @@ def _unused(
             return ()
         return _unused(table, chosen, wanted, names, most)
     return columns_of(frame, names)
+
+
+def _spans(
+    table: Table, chosen: Chosen, wanted: Wanted, names: list[str], most: int | None
+) -> tuple[Column, ...]:
+    """Return the days between unused columns of dates, of the first ``most`` rows or of all.
+
+    The other arguments are those of :func:`_unused`. () where the rows cannot be read.
+    """
+    import polars as pl
+
+    try:
+        head = table.frame.select(names).head(DATES_SEEN).collect()
+        dates = [name for name in names if is_date(head[name])]
+        if len(dates) < 2:
+            return ()
+        query = _kept(table, chosen, wanted).select(dates)
+        return spans_of((query if most is None else query.head(most)).collect(), dates)
+    except pl.exceptions.PolarsError:
+        return ()
 
 
 def one_part_columns(head: Table, chosen: Chosen) -> list[str]:

@@ -21,7 +21,7 @@ from caltest.data.doubts import (
     predicted_class_readings,
 )
 from caltest.data.ends import is_time, like_time, likely_ends, named_horizon, says_censored
-from caltest.data.questions import Rows, order_of_events
+from caltest.data.questions import Column, Rows, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
 from caltest.read.expressions import ends_of, in_order, key, literal, quoted, words_of
@@ -40,7 +40,7 @@ from caltest.read.guesses import (
     text_literal,
 )
 from caltest.read.questioning import label_words
-from caltest.read.tables import column_of_cells, columns_of
+from caltest.read.tables import column_of_cells, columns_of, spans_of
 from caltest.read.values import EvaluatedCells
 
 if TYPE_CHECKING:
@@ -262,13 +262,15 @@ class _Readings(Head):
             names = [f"{options[name]} is the {what[name]}" for name in what if name in options]
             if alone:
                 when = " and ".join(filter(None, (when, self.if_percents(options))))
-                free = not when and "event" not in self.given
-                if free and (column := self.followed_for(options)):
+                column = None if "event" in self.given else self.followed_for(options)
+                if column is not None:
                     event = options.get("label") or self.given.get("label")
-                    ends = {"label": None, "event": event, "time": column, "horizon": "NUMBER"}
-                    found.append(Reading(options | ends, f"rows were followed for {column}"))
+                    ends = {"label": None, "event": event, "time": column.sql, "horizon": "NUMBER"}
+                    followed = (when, f"rows were followed for {column.name}")
+                    found.append(Reading(options | ends, " and ".join(filter(None, followed))))
                     options = options | {"as_is": True}  # the guard would ask about it again
-                    when = f"{column} is not how long rows were followed"
+                    followed = (when, f"{column.name} is not how long rows were followed")
+                    when = " and ".join(filter(None, followed))
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
                 when = when or f"{p} is the probability of {y}"
@@ -775,22 +777,23 @@ class _Readings(Head):
         best = max(scores, default=0.0)
         return [p for p, z in zip(pairs, scores, strict=True) if z >= TELLING or best < TELLS]
 
-    def followed_for(self, options: Mapping[str, Any]) -> str:
-        """Return the first unused column that relates to outcomes as follow-up times do, as SQL.
+    def followed_for(self, options: Mapping[str, Any]) -> Column | None:
+        """Return the first unused column that relates to outcomes as follow-up times do.
 
-        ``options`` are the suggested ones. "" if there is none, or if the options select no rows.
+        It may be the days between two columns of dates. ``options`` are the suggested ones. None if
+        there is none, or if the options select no rows.
         """
         rows = self.rows(options)
         if rows is None:
-            return ""
+            return None
         p, y, frame = rows
         used = {r for v in options.values() if isinstance(v, str) for t in self.terms(v)
                 for r in t.roots}  # fmt: skip
-        for name in (n for n in self.free if n not in used):
-            column = column_of_cells(frame[name])
-            if column is not None and like_time(Rows(p, y), column):
-                return column.sql
-        return ""
+        free = [n for n in self.free if n not in used]
+        for column in (*columns_of(frame, free), *spans_of(frame, free)):
+            if like_time(Rows(p, y), column):
+                return column
+        return None
 
 
 def min_max(a: str, b: str) -> tuple[str, str]:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -280,6 +282,69 @@ def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     """
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)
+
+
+#: How dates are written in text, as a pattern of the first cell and as a format.
+DATE_FORMATS = (
+    (r"\d{4}-\d{1,2}-\d{1,2}", "%Y-%m-%d"),
+    (r"\d{4}/\d{1,2}/\d{1,2}", "%Y/%m/%d"),
+    (r"\d{1,2}\.\d{1,2}\.\d{4}", "%d.%m.%Y"),
+    (r"\d{1,2}-\d{1,2}-\d{4}", "%d-%m-%Y"),
+    (r"\d{1,2}/\d{1,2}/\d{4}", "%d/%m/%Y"),
+    (r"\d{1,2}/\d{1,2}/\d{4}", "%m/%d/%Y"),
+)
+#: Columns of dates that are looked at, at most, and share of rows in which the start comes first.
+MOST_DATES, IN_ORDER = 6, 0.99
+
+
+def spans_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
+    """Return the days between each two columns of dates of which one comes first.
+
+    ``names`` are the columns to look at, of type date or of text in one notation. The start is at
+    most the end in 99 % of the rows that have both. ``sql`` of a span is an expression of the days.
+    """
+    listed = ((name, _dates(frame[name])) for name in names)
+    dates = {name: found for name, found in listed if found is not None}
+    spans = []
+    for start, end in permutations([*dates][:MOST_DATES], 2):
+        days = dates[end][0] - dates[start][0]
+        known = days.drop_nulls()
+        if known.len() and (known >= 0).mean() >= IN_ORDER and (known > 0).any():  # type: ignore[operator]
+            sql = f"{dates[end][1]} - {dates[start][1]}"
+            values = days.cast(float).fill_null(np.nan).to_numpy()
+            spans.append(Column(f"the time from {start} to {end}", values, None, sql))
+    return tuple(spans)
+
+
+def is_date(cells: pl.Series) -> bool:
+    """Return whether the type of a column, or its first cell, is a date."""
+    if str(cells.dtype) == "Date" or str(cells.dtype).startswith("Datetime"):
+        return True
+    if str(cells.dtype) != "String":
+        return False
+    first = next(iter(cells.drop_nulls().head(1)), "")
+    return any(re.fullmatch(pattern, first.strip()) for pattern, _ in DATE_FORMATS)
+
+
+def _dates(cells: pl.Series) -> tuple[pl.Series, str] | None:
+    """Return (days since 1970, SQL of them) of a column of dates; None for other columns.
+
+    Text in which days and months cannot be told apart is none.
+    """
+    import polars as pl
+
+    if not is_date(cells):
+        return None
+    sql = quoted(cells.name)
+    if cells.dtype != pl.String:
+        plain = sql if cells.dtype == pl.Date else f"CAST({sql} AS DATE)"
+        return cells.cast(pl.Date).cast(pl.Int32), f"CAST({plain} AS INT)"
+    found = []
+    for _, written in DATE_FORMATS:
+        dates = cells.str.to_date(written, strict=False)
+        if dates.null_count() == cells.null_count():
+            found.append((dates.cast(pl.Int32), f"CAST(DATE({sql}, '{written}') AS INT)"))
+    return found[0] if len(found) == 1 else None
 
 
 def n_rows_of(parts: Sequence[Path]) -> int | None:

@@ -69,3 +69,38 @@ def test_a_time_that_may_be_follow_up_is_offered_with_commands_that_go_on(tmp_pa
     assert code == 0, err
     assert "Verdict: CALIBRATED" in out
     assert "Not searched for segments: age. If the doubt above is settled, run: " in out
+
+
+def followed_by_dates(path, rng, n=3000):
+    """Deaths within 730 days of an index date; risks are right for 365 days. Dates are German."""
+    p = rng.beta(2.0, 5.0, n).round(3)
+    death = rng.exponential(365 / -np.log1p(-p)).astype(int) + 1
+    last = rng.integers(200, 730, n)
+    start = np.datetime64("2018-01-01") + rng.integers(0, 700, n)
+    end = start + np.minimum(death, last)
+    german = [[f"{d:%d.%m.%Y}" for d in days.tolist()] for days in (start, end)]
+    dead = np.where(death <= last, "X", "")
+    return write(path, entry=german[0], seen=german[1], exitus=dead, risk=(100 * p).round(1))
+
+
+@pytest.mark.parametrize("given", [(), ("--label", "exitus IS NOT NULL", "--probs", "risk / 100")])
+def test_follow_up_between_two_dates_is_asked_about_and_its_command_runs(tmp_path, rng, run, given):
+    file = followed_by_dates(tmp_path / "a.csv", rng)
+    code, _, err = run("audit", file, *given)
+    line, words = commands_of(err)[0]
+    assert code == 2
+    assert "rows were followed for the time from entry to seen" in line
+    assert words[words.index("--event") + 1] == "exitus IS NOT NULL"
+    words[words.index("NUMBER")] = "365"
+    code, out, err = run(*words, *FEW)
+    assert code == 0, err
+    assert "Verdict: CALIBRATED" in out
+
+
+def test_two_dates_that_have_nothing_to_do_with_the_outcome_are_no_question(tmp_path, rng, run):
+    p = rng.beta(2.0, 4.0, 1500).round(4)
+    start = np.datetime64("2018-01-01") + rng.integers(0, 700, 1500)
+    columns = {"ordered": start, "shipped": start + rng.integers(0, 90, 1500), "prob": p}
+    file = write(tmp_path / "a.csv", **columns, label=(rng.random(1500) < p) * 1)
+    code, _, err = run("audit", file, *FEW)
+    assert code == 0, err
