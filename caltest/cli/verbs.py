@@ -712,6 +712,7 @@ def _drawn(
 @column("--label", help="Outcome 0 or 1 of the question, empty while it is open.")
 @column("--groups", group="Design", help="Questions with the same value may be dependent.")
 @o.flag("--dependent", group="Design", help="All questions may be dependent.")
+@o.flag("--as-is", help="Do not ask whether times count down.")
 @column("--where", help='Rows to keep, such as "year = 2026".')
 @option("--least", type=click.FloatRange(0, 1), help="Smallest move that counts.",
         show_default="three steps of the grid of percents")  # fmt: skip
@@ -733,7 +734,7 @@ def revisions(file: Path, **options: Any) -> Outcome:
     from caltest.read.grade_tables import read_forecasts
 
     check_out(options | {"file": file})
-    names = ("ids", "time", "probs", "label", "groups", "where", "sheet")
+    names = ("ids", "time", "probs", "label", "groups", "where", "sheet", "as_is")
     rows = read_forecasts(file, **{name: options[name] for name in names})
     click.echo(f"{rows.note}\n", err=True)
     known = None if rows.outcomes is None else np.asarray(rows.outcomes)
@@ -746,6 +747,7 @@ def revisions(file: Path, **options: Any) -> Outcome:
         dependent=options["dependent"],
         least="auto" if options["least"] is None else options["least"],
         step=options["step"],
+        as_is=options["as_is"],
     )
     result = data.test(alpha=options["alpha"], level=options["level"])
     if options["picture"] is not None:

@@ -29,7 +29,7 @@ from caltest._base.features import ID_NAMES, MOST_LEVELS, as_features
 from caltest._base.written import first_of, several
 from caltest.data.labels import marks as as_marks
 from caltest.data.numbers import as_numbers
-from caltest.errors import InvalidPredictionsError, Reading, nth, spelt
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, nth, spelt
 from caltest.results.rendering import Card, Content, element, percent
 from caltest.results.sketches import axes_of, histogram_bars
 
@@ -126,6 +126,29 @@ def as_times(values: object, n: int) -> FloatArray:
         times = times.astype("datetime64[us]").astype(np.int64) / 1e6
         times[missing] = np.nan
     return as_numbers(times, "time")
+
+
+#: Words in names of times that count down to an event, such as ``lead_hours``.
+LEADS = frozenset("lead leadtime horizon ahead before until remaining left dte tte".split())  # noqa: SIM905
+
+
+def refuse_leads(name: str, times: FloatArray, negative: str) -> None:
+    """Raise DoubtfulInputError if times (n,) are lead times by their ``name``, which count down.
+
+    Negative times count up to the event. ``negative`` is the SQL expression of −``times``.
+    """
+    words = re.sub(r"[^0-9a-z]+", " ", name.lower()).split()
+    if LEADS.isdisjoint(words) or times.min() < 0.0 or times.min() == times.max():
+        return
+    raise DoubtfulInputError(
+        f"times are {name}, by this name lead times, which count down to the event: the forecast "
+        f"of {times.min():g} would be taken for the first and that of {times.max():g} for the "
+        "last. Pass times=-times (--time with a minus), or as_is=True (--as-is) if they count up",
+        [
+            Reading({"time": negative}, f"{name} counts down to the event"),
+            Reading({"as_is": True}, f"{name} counts up"),
+        ],
+    )
 
 
 def as_dates(seconds: ArrayLike) -> AnyArray:

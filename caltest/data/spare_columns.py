@@ -223,7 +223,8 @@ def repeated_rows(rows: Rows) -> Question | None:
         sizes = _one_label_each(rows, a)
         if sizes is None or not 2 <= sizes.max() <= most:
             continue
-        chance = float(np.log(np.sum(share[:, None] ** sizes[None, :], axis=0)).sum())
+        # In logarithms: the power of many rows would be 0 in floating point
+        chance = float(np.logaddexp.reduce(np.log(share)[:, None] * sizes, axis=0).sum())
         if chance > -np.log(1e4 * len(rows.unused)):
             continue
         others = [b for b in columns if b is not a and 2 <= b.n_values <= most]
@@ -392,7 +393,7 @@ def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
     first = np.zeros(len(size), dtype=y.dtype)
     first[cases] = y
     share = np.unique(y, return_counts=True)[1] / rows.n
-    chance = float(np.log(np.sum(share[:, None] ** size[None, :], axis=0)).sum())
+    chance = float(np.logaddexp.reduce(np.log(share)[:, None] * size, axis=0).sum())
     return bool((first[cases] == y).all() and chance <= -np.log(1e4 * looked_at))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from caltest._base import arrays as checks
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.facts import are_dates, as_names, as_times
+from caltest.data.facts import are_dates, as_names, as_times, refuse_leads
 from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError, spelt
 from caltest.nulls.lanes import kernel
@@ -97,6 +97,8 @@ class Revisions:
         nearest value, and 0 without a grid or where ``least`` is given. One whole step of the grid
         holds for all ways of rounding, and has less power. ``least=0`` says that forecasts were not
         rounded.
+    as_is : bool, default False
+        Take times with the name of lead times, such as a column ``lead_hours``, as they are.
 
     Raises
     ------
@@ -104,6 +106,9 @@ class Revisions:
         For lengths that differ, probabilities outside [0, 1], two forecasts of a question at one
         time, outcomes other than 0, 1 or missing, and a question with two outcomes or in two
         groups.
+    DoubtfulInputError
+        For times that are a series of numbers with the name of lead times, which count down to the
+        event: pass their negative.
 
     Notes
     -----
@@ -140,6 +145,7 @@ class Revisions:
         dependent: bool = False,
         least: float | str = "auto",
         step: float | str = "auto",
+        as_is: bool = False,
     ) -> None:
         p = as_array(probs, "probs")
         if p.ndim != 1 or not p.size:
@@ -149,6 +155,9 @@ class Revisions:
         n = p.size
         names, number = np.unique(as_names(ids, n, "ids"), return_inverse=True)
         clock = as_times(times, n)
+        name = getattr(times, "name", None)  # of a series
+        if isinstance(name, str) and not as_is and not are_dates(times):
+            refuse_leads(name, clock, f'-"{name}"')
         given, p = _as_forecasts(p)
         order = np.lexsort((clock, number))
         order = order[given[order]]

@@ -18,6 +18,7 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, FloatArray, IntArray
 from caltest._base.written import several
+from caltest.data.facts import refuse_leads
 from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
@@ -487,6 +488,7 @@ def read_forecasts(
     groups: str | None = None,
     where: str | None = None,
     sheet: str | None = None,
+    as_is: bool = False,
 ) -> ForecastRows:
     """Read forecasts of questions over time from a file or a table.
 
@@ -495,8 +497,10 @@ def read_forecasts(
     question; each is a column or an expression in SQL, and so are ``probs`` and the condition
     ``where``. Without ``probs`` the one column is read whose name is on the list of probabilities
     of the contract. InvalidPredictionsError where none or several fit, and where a question or time
-    is missing.
+    is missing. DoubtfulInputError for numbers called lead times, unless ``as_is``.
     """
+    import polars as pl
+
     with count_table(source, sheet) as table:
         wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}
         wanted |= {"label": label} if label else {}
@@ -520,6 +524,10 @@ def read_forecasts(
                     else [],
                 )
         arrays = {what: column.to_numpy() for what, column in columns.items()}
+        when = found["time"]
+        if when.column and columns["time"].dtype.is_numeric() and not as_is and len(frame):
+            times = columns["time"].cast(pl.Float64).to_numpy()
+            refuse_leads(when.name, times, f"-{quoted(when.name)}")
     parts = [f"{what} from {term.name}" for what, term in found.items()]
     kept = "" if where is None else f", those where {where}"
     return ForecastRows(

@@ -23,6 +23,7 @@ from caltest.data.utilities import UtilityLike
 from caltest.errors import StatisticError
 from caltest.inference._input import ROWS_FOR_SUMS, Analysis, rows_where_needed
 from caltest.inference.null import holm
+from caltest.nulls.laws import SimulatedNull
 from caltest.results import (
     AuditRow,
     CalibrationTestResult,
@@ -328,12 +329,13 @@ class Judged:
 
     ``steps`` is the factor of Holm's method for the question. A part, such as a subgroup, whose
     p-value within the question is p, has the adjusted p-value max(adjusted, steps p). The row, the
-    table of its parts and the sentence about them therefore agree.
+    table of its parts and the sentence about them therefore agree. ``questions`` is their number.
     """
 
     adjusted: float
     steps: int
     alpha: float
+    questions: int
 
     @classmethod
     def of(cls, pvalues: Sequence[float], adjusted: Sequence[float], alpha: float) -> list[Judged]:
@@ -341,11 +343,12 @@ class Judged:
 
         ``pvalues`` are the raw p-values of the questions, ``adjusted`` the adjusted ones, and
         ``alpha`` is the level. A Judged has the adjusted p-value, the factor of Holm's method for
-        the parts of the question, and the level.
+        the parts of the question, the level, and the number of questions.
         """
+        count = len(pvalues)
         ranks = np.argsort(np.argsort(pvalues, kind="stable"))
-        steps = (len(pvalues) - ranks).tolist()
-        return [cls(q, m, alpha) for q, m in zip(adjusted, steps, strict=True)]
+        steps = (count - ranks).tolist()
+        return [cls(q, m, alpha, count) for q, m in zip(adjusted, steps, strict=True)]
 
     @property
     def rejected(self) -> bool:
@@ -621,13 +624,25 @@ def _detail(
         if p.max() <= 0.5 or p.min() >= 0.5:
             side = "exceeds" if p.max() <= 0.5 else "is below"
             return f"{lens!r} asks the same as {OneVsRest(1)!r} here: no {called} {side} 0.5."
-    if question.kind == "error" and test.excess < -2.0 * test.null_std:
+    if question.kind == "error" and _is_low(test, judged):
         return (
             f"{question.lens}: the error {test.shown_estimate} is below the noise "
             f"floor ({test.shown_floor}). Outcomes vary less than independent draws would. This "
             "one-sided test does not test for that."
         )
     return ""
+
+
+def _is_low(test: CalibrationTestResult, judged: Judged) -> bool:
+    """Return whether an error is below its noise floor by more than chance.
+
+    Chance is P(T ≤ error) under calibration, at most alpha / questions (Bonferroni). ``judged`` has
+    both.
+    """
+    law, most = test.null_distribution, judged.alpha / judged.questions
+    if isinstance(law, SimulatedNull):
+        return bool(1 + np.sum(law.values <= test.estimate) <= most * (law.values.size + 1))
+    return law is not None and test.estimate < law.ppf(most)
 
 
 def of_other_label(data: RowsOrTally) -> str:

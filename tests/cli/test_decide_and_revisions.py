@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import ndtr
 
@@ -152,3 +153,38 @@ def test_a_missing_option_is_a_place_to_fill_in(run, slow_forecasts):
     code, _, err = run("revisions", slow_forecasts, "--ids", "question")
     assert code == 2
     assert "--time EXPR" in err
+
+
+@pytest.fixture
+def leads():
+    """Return columns of 40 questions whose forecasts go half of the way, by hours of lead."""
+    rng = np.random.default_rng(8)
+    path = (0.5 + 0.05 * rng.standard_normal((40, 6)).cumsum(axis=1)).clip(0.02, 0.98)
+    hours = np.tile(np.arange(144, 0, -24), 40)
+    return {"day": np.repeat(np.arange(40), 6), "lead_hours": hours, "p": path.ravel().round(4)}
+
+
+def test_lead_times_are_asked_about_with_a_command_for_each_reading(run, leads, tmp_path):
+    file = tmp_path / "leads.csv"
+    pl.DataFrame(leads).write_csv(file)
+    call = ["revisions", file, "--ids", "day", "--time", "lead_hours"]
+    code, _, err = run(*call)
+    assert code == 2
+    assert "the forecast of 24 would be taken for the first and that of 144 for the last" in err
+    assert "if lead_hours counts down to the event: caltest revisions" in err
+    assert "--time=-lead_hours" in err
+    assert "--as-is" in err
+    down = run(*call[:-2], "--time=-lead_hours", "--json")[1]
+    assert json.loads(down) != json.loads(run(*call, "--as-is", "--json")[1])
+    right = ct.Revisions(leads["day"], -leads["lead_hours"], leads["p"], step=0.0)
+    assert json.loads(down)["log_evidence"] == right.test().log_evidence
+
+
+@pytest.mark.parametrize("name", ["lead_hours", "Lead time (h)", "days_before", "hours ahead"])
+def test_series_of_lead_times_are_asked_about(leads, name):
+    times = pl.Series(name, leads["lead_hours"])
+    with pytest.raises(ct.DoubtfulInputError, match="Pass times=-times"):
+        ct.Revisions(leads["day"], times, leads["p"])
+    for fine in (-times, times.alias("hour"), times.to_numpy()):
+        ct.Revisions(leads["day"], fine, leads["p"])
+    ct.Revisions(leads["day"], times, leads["p"], as_is=True)

@@ -258,6 +258,16 @@ def test_subgroups_that_tell_predictions_apart_are_an_answer_and_others_are_not(
     assert spare_columns.repeated_rows(rows_of(p, y, id=row, model=model, by=sex)) is not None
 
 
+def test_names_of_classes_with_many_rows_are_not_asked_about_and_do_not_underflow():
+    y = np.arange(12_000) % 12  # (1/12)^1000 is 0 in floating point
+    p = np.full((12_000, 12), 1 / 12)
+    name, serial = y, np.arange(12_000) // 12
+    rows = rows_of(p, y, name=name, serial=serial)
+    with np.errstate(all="raise"):
+        spare_columns.repeated_rows(rows)
+        assert spare_columns._have_one_label(rows, y, 1)
+
+
 def test_repeated_measurements_with_outcomes_of_their_own_are_not_asked_about():
     p, y, rng = drawn(450)
     patient, visit = np.tile(np.arange(150), 3), np.repeat([1, 2, 3], 150)

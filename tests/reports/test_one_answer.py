@@ -1,12 +1,14 @@
 """An audit agrees with itself: one family, one adjustment, one verdict."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.reports.findings import Judged
+from caltest.nulls.laws import SimulatedNull
+from caltest.reports.findings import Judged, _is_low
 
 RUN = {"n_resamples": 199, "rng": 1}
 
@@ -100,3 +102,21 @@ def test_the_command_line_exits_with_3_where_in_doubt(tmp_path, run):
     path.write_text("p,label\n" + "\n".join(f"{a:.17g},{b}" for a, b in zip(p, y, strict=True)))
     assert run("audit", path)[0] == 0
     assert run("audit", path, "--fail-on-miscalibration")[0] == 3
+
+
+@pytest.mark.parametrize("below", [5, 13, 14, 50])
+def test_an_error_is_called_low_beyond_chance_over_all_questions(below):
+    """With 7 questions at 5 %, (1 + j) / 2000 ≤ 0.0071 holds for j < 14 values below."""
+    values = np.arange(1999.0)
+    test = SimpleNamespace(null_distribution=SimulatedNull(values), estimate=below - 0.5)
+    judged = Judged.of(np.linspace(0.1, 0.7, 7), np.ones(7), 0.05)[-1]
+    assert judged.questions == 7
+    assert _is_low(test, judged) == (below < 14)
+    few = SimpleNamespace(null_distribution=SimulatedNull(values[:100]), estimate=-1.0)
+    assert not _is_low(few, judged)  # 100 values cannot tell
+
+
+def test_an_audit_says_that_outcomes_vary_less_than_independent_draws():
+    p = np.repeat(np.arange(1, 10) / 10, 100)
+    y = np.concatenate([np.arange(100) < 100 * each for each in np.arange(1, 10) / 10])
+    assert "vary less than independent draws" in str(ct.audit(p, y.astype(int), rng=0))
