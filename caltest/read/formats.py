@@ -465,7 +465,10 @@ def retyped(table: Table, columns: Sequence[str]) -> Table:
         known = table.scan.get("schema_overrides", {})
         scan = {**table.scan, "schema_overrides": {**known, **kinds}}
     as_text = pl.scan_csv(table.text, **scan)
-    plain = {n: pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in numeric}
+    words = {n: pl.col(n).str.strip_chars() for n in numeric}
+    if table.scan.get("decimal_comma"):
+        words = {n: word.str.replace(",", ".", literal=True) for n, word in words.items()}
+    plain = {n: word.cast(pl.Float64, strict=False) for n, word in words.items()}
     lost = as_text.select(
         [(pl.col(n).is_not_null() & number.is_null()).any().alias(n) for n, number in plain.items()]
     ).collect(engine="streaming")

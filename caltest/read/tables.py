@@ -19,7 +19,7 @@ from caltest._base.written import several
 from caltest.data.questions import Column
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import bound, kind_of, quoted, with_column, written_number
+from caltest.read.expressions import Term, bound, kind_of, quoted, with_column, written_number
 from caltest.read.formats import Table, retyped, unreadable
 from caltest.read.values import LISTED_VALUES, EvaluatedCells
 
@@ -200,7 +200,18 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
     if not computed:
         return InvalidPredictionsError(f"this is not a readable file: {reason}")
     kinds = table.schema
+    failed = [t for t in computed if not _is_computed(t, table)]
+    for option, listed in chosen.terms.items():
+        for term in (t for t in listed if t in failed):
+            if (refused := _of_cast_dates(term, option, table)) is not None:
+                return refused
+    computed = failed or computed
     what = " or ".join(t.sql for t in computed)
+    lost = re.search(r"failed in column '(.*?)' for .*?values: \[(.*?)[\],]", str(error))
+    if lost and len(failed) == 1:
+        return InvalidPredictionsError(
+            f"{what} cannot be computed: {lost[1]} is {lost[2]}, which cannot be converted so"
+        )
     text = [n for t in computed for n in t.roots if str(kinds.get(n)) == "String"]
     if text:
         return InvalidPredictionsError(
@@ -208,6 +219,49 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
         )
     held = ", ".join(f"{n} holds {kind_of(kinds[n])}" for t in computed for n in t.roots)
     return InvalidPredictionsError(f"{what} cannot be computed: {held}")
+
+
+def _is_computed(term: Term, table: Table) -> bool:
+    """Return whether an expression can be computed for all rows of a table by itself."""
+    try:
+        table.frame.select(term.expr).collect()
+    except unreadable():
+        return False
+    return True
+
+
+#: Conversion of a column to a date, which polars does for text by a format only.
+CAST_DATE = re.compile(
+    r"(?:TRY_)?CAST\(\s*(\w+|\"[^\"]+\")\s+AS\s+(?:DATE|TIMESTAMP|DATETIME)\s*\)|(\w+|\"[^\"]+\")::date\b",
+    re.IGNORECASE,
+)
+
+
+def _of_cast_dates(term: Term, option: str, table: Table) -> InvalidPredictionsError | None:
+    """Return the refusal of text that an expression converts to dates without a format.
+
+    Its reading sets ``option`` to the expression with formats, where the first cell shows them.
+    None if the expression has no such conversion.
+    """
+    import polars as pl
+
+    formats, sql = dict[str, str](), term.sql
+    for found in CAST_DATE.finditer(term.sql):
+        name = (found[1] or found[2]).strip('"')
+        if name not in term.roots or table.schema[name] != pl.String:
+            continue
+        cells = table.frame.select(name).collect().to_series()
+        formats[name] = f"{name} is {next(iter(cells.drop_nulls()), '')!r}"
+        if is_date(cells) and len(listed := _formats_of(cells)) == 1:
+            sql = sql.replace(found[0], f"DATE({quoted(name)}, '{listed[0]}')")
+    if not formats:
+        return None
+    readings = [Reading({option: sql})] if sql != term.sql else []
+    return InvalidPredictionsError(
+        f"{term.sql} cannot be computed: {' and '.join(formats.values())}, text that is a date by "
+        "a format only, such as DATE(day, '%d.%m.%Y')",
+        readings,
+    )
 
 
 def batches_of(
@@ -339,12 +393,21 @@ def _dates(cells: pl.Series) -> tuple[pl.Series, str] | None:
     if cells.dtype != pl.String:
         plain = sql if cells.dtype == pl.Date else f"CAST({sql} AS DATE)"
         return cells.cast(pl.Date).cast(pl.Int32), f"CAST({plain} AS INT)"
-    found = []
-    for _, written in DATE_FORMATS:
-        dates = cells.str.to_date(written, strict=False)
-        if dates.null_count() == cells.null_count():
-            found.append((dates.cast(pl.Int32), f"CAST(DATE({sql}, '{written}') AS INT)"))
-    return found[0] if len(found) == 1 else None
+    listed = _formats_of(cells)
+    if len(listed) != 1:
+        return None
+    days = cells.str.to_date(listed[0], strict=False).cast(pl.Int32)
+    return days, f"CAST(DATE({sql}, '{listed[0]}') AS INT)"
+
+
+def _formats_of(cells: pl.Series) -> list[str]:
+    """Return the formats in which all words of a column are dates."""
+    formats = dict.fromkeys(written for _, written in DATE_FORMATS)
+    return [
+        written
+        for written in formats
+        if cells.str.to_date(written, strict=False).null_count() == cells.null_count()
+    ]
 
 
 def n_rows_of(parts: Sequence[Path]) -> int | None:

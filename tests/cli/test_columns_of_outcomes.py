@@ -104,3 +104,19 @@ def test_two_dates_that_have_nothing_to_do_with_the_outcome_are_no_question(tmp_
     file = write(tmp_path / "a.csv", **columns, label=(rng.random(1500) < p) * 1)
     code, _, err = run("audit", file, *FEW)
     assert code == 0, err
+
+
+def test_a_cast_of_text_to_dates_is_named_with_the_expression_that_works(tmp_path, rng, run):
+    file = followed_by_dates(tmp_path / "a.csv", rng)
+    text = (tmp_path / "a.csv").read_text()
+    header, *rows = text.splitlines()
+    rows = [row.replace(",", ";").replace(".5", ",5") for row in rows if row.endswith(".5")]
+    (tmp_path / "a.csv").write_text("\n".join([header.replace(",", ";"), *rows]) + "\n")
+    named = ("--label", "exitus IS NOT NULL", "--probs", "risk / 100", "--as-is")
+    code, _, err = run("audit", file, *named, "--where", "CAST(entry AS DATE) IS NOT NULL")
+    day = rows[0].partition(";")[0]
+    assert code == 2
+    assert f"CAST(entry AS DATE) IS NOT NULL cannot be computed: entry is '{day}', text" in err
+    ((_, words),) = commands_of(err)
+    assert words[-1] == "DATE(entry, '%d.%m.%Y') IS NOT NULL"
+    assert run(*words, *FEW)[0] == 0
