@@ -500,6 +500,29 @@ def of_commas(sql: str, words: pl.Series) -> str:
     return f"TRY_CAST(REPLACE({plain}, ',', '.') AS DOUBLE){' / 100' * signed}"
 
 
+#: How a number out of another is written, such as "8/10".
+OUT_OF = r"^\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*$"
+
+
+def out_of(words: pl.Series) -> int:
+    """Return 10 for cells such as "8/10", all out of the same number ≥ the first; 0 for others."""
+    import polars as pl
+
+    known = words.drop_nulls()
+    if not len(known) or not known.head(1).str.contains(OUT_OF).all():
+        return 0
+    wholes = known.str.extract(OUT_OF, 2).unique()
+    if len(wholes) != 1 or wholes[0] is None or int(wholes[0]) < 2:
+        return 0
+    parts = known.str.extract(OUT_OF, 1).cast(pl.Float64)
+    return int(wholes[0]) if bool((parts <= int(wholes[0])).all()) else 0
+
+
+def of_parts(sql: str, whole: int) -> str:
+    """Return SQL that converts ``sql``, cells such as "8/10", to fractions; ``whole`` is 10."""
+    return f"CAST(SPLIT_PART({sql}, '/', 1) AS DOUBLE) / {whole}"
+
+
 def literal(value: object, cells: pl.Series) -> str:
     """Return a value of a column as an SQL literal."""
     import polars as pl

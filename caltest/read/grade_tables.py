@@ -23,9 +23,18 @@ from caltest.data.numbers import as_numbers, at, first, meant
 from caltest.data.spare_columns import in_percent
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading
 from caltest.read.contract import LABELS, PROBABILITIES, Chosen, Wanted
-from caltest.read.expressions import Term, described, key, quoted, says_percent, terms_of, words_of
+from caltest.read.expressions import (
+    Term,
+    described,
+    key,
+    literal,
+    quoted,
+    says_percent,
+    terms_of,
+    words_of,
+)
 from caltest.read.files import is_in_memory, naming, table_of
-from caltest.read.guesses import GRADE_NAMES, REQUIRED, likely_grades
+from caltest.read.guesses import GRADE_NAMES, LISTED_READINGS, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells
 
@@ -206,7 +215,7 @@ def read_grades(
                 f"{found['names'].name}: {name} is in {cells.nth(names.index(name))} and in "
                 f"{cells.nth(row)}; every grade has one row: add up its counts, or keep the rows "
                 "of one year",
-                [Reading({"where": "EXPR"})],
+                _parts(counts, found, names, where) or [Reading({"where": "EXPR"})],
             )
     n, events = (_counts(cells, what) for what in ("n", "events"))
     sums_up = _sums_of_others(cells, names, n, events, as_is)
@@ -301,6 +310,37 @@ def _called(counts: CountTable, free: Sequence[str]) -> str:
             one, two = (f"CAST({quoted(name)} AS VARCHAR)" for name in pair)
             return f"CONCAT({one}, ' ', {two})"
     return quoted(text[0]) if text else ""
+
+
+def _parts(
+    counts: CountTable, found: Mapping[str, Term], names: Sequence[str], where: str | None
+) -> list[Reading]:
+    """Return readings that keep the rows of one value of a column, such as ``cohort = 2021``.
+
+    No grade has two rows with the same value of that column, which no role in ``found`` uses, and
+    which has at most six values. ``names`` are the grades of the rows. [] if no column or several
+    ones are like that, or if rows are selected by ``where`` already.
+    """
+    frame = counts.table.frame.collect()
+    if where is not None or frame.height != len(names):
+        return []
+    used = {root for term in found.values() for root in term.roots}
+    parts = []
+    for column in (frame[name] for name in frame.columns if name not in used):
+        values = column.drop_nulls().unique().sort()
+        plain = column.dtype.is_integer() or str(column.dtype) == "String"
+        if not plain or column.null_count() or not 2 <= len(values) <= LISTED_READINGS:
+            continue
+        if len({*zip(names, column.to_list(), strict=True)}) == len(names):
+            parts.append((column, values))
+    if len(parts) != 1:
+        return []
+    column, values = parts[0]
+    return [
+        Reading({"where": f"{quoted(column.name)} = {literal(value, column)}"},
+                f"the rows of {column.name} {value} are meant")
+        for value in values
+    ]  # fmt: skip
 
 
 def _names(cells: EvaluatedCells) -> list[str]:

@@ -22,6 +22,7 @@ from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import (
     FAMILY,
+    OUT_OF,
     Term,
     american_odds,
     ends_in,
@@ -33,6 +34,8 @@ from caltest.read.expressions import (
     literal,
     of_american,
     of_commas,
+    of_parts,
+    out_of,
     quoted,
     terms_of,
     words_of,
@@ -62,6 +65,7 @@ TELLING, TELLS = 2.5, 3.5
 
 #: Words in names of columns that hold whole percents.
 PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
+PERCENT |= {"cents"}  # prices of contracts that pay one dollar
 
 
 #: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
@@ -72,6 +76,16 @@ ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".s
 #: Words in names of columns that hold log-odds, and the size from which on a number is none.
 LOG_ODDS = frozenset("logit logits raw margin decision logodds lod lp linpred score".split())  # noqa: SIM905
 MOST_LOG_ODDS = 50.0
+
+
+#: Numbered columns of predictions up to which each is offered as a model.
+MOST_MODELS = 6
+
+
+#: How the name of a prediction says from which number on an outcome is the event.
+THRESHOLD = re.compile(
+    r"(?:^|_)(ge|geq|atleast|min|gt|above|over|exceeds?)_?(\d+(?:\.\d+)?)", re.IGNORECASE
+)
 
 
 #: Names of columns that say which model a row is of, which is no outcome.
@@ -152,6 +166,7 @@ class Head:
         """Return whether a column holds text, but no percents with signs and no American odds."""
         cells = self.frame[name]
         written = str(cells.dtype) == "String" and has_commas(cells)
+        written = written or (str(cells.dtype) == "String" and bool(out_of(cells)))
         written = written or (name in self.numbers and is_american(self.numbers[name]))
         return str(cells.dtype) == "String" and not self.is_signed(name) and not written
 
@@ -207,7 +222,18 @@ class Head:
             found = called or found
         if not found and (shares := self.of_members(others) or self.thousandths(others)):
             return shares
+        if mean := self.mean_of_members(found):
+            return [{"probs": mean}]
         return [self.scaled([n]) for n in found] or of_logits
+
+    def mean_of_members(self, names: Sequence[str]) -> str:
+        """Return the mean of probabilities as SQL if ``names`` are members of an ensemble.
+
+        They are more than six columns that differ in the number at their end; otherwise "".
+        """
+        alike = len({re.sub(r"\d+$", "", n) for n in names}) == 1 and len(names) > MOST_MODELS
+        inside = alike and all(self.is_within(n, 0.0, 1.0) for n in names)
+        return f"({' + '.join(map(quoted, names))}) / {len(names)}" if inside else ""
 
     def is_log_odds(self, name: str) -> bool:
         """Return whether fractions, some below 0, are called logits, margins or (raw) scores."""
@@ -395,6 +421,8 @@ class Head:
         cells = self.frame[name]
         if str(cells.dtype) == "String" and has_commas(cells):
             return of_commas(quoted(name), cells)
+        if str(cells.dtype) == "String" and (whole := out_of(cells)):
+            return of_parts(quoted(name), whole)
         return quoted(name)
 
     def tenths(self, name: str) -> bool:
@@ -430,6 +458,11 @@ class Head:
         if not names or self.is_signed(names[0]) or "%" in names[0]:
             return ""
         called = {*key(names[0]).split("_")} & (PERCENT | BASIS)
+        called -= {"cents"}
+        if listed[0].sql.startswith("CAST(SPLIT_PART(") or len(names) > 2:
+            last = names[-1]
+            members = f"{names[0]} to {last} are members of an ensemble, of which the mean is taken"
+            return members if len(names) > 2 else ""
         return "" if called else f"{names[0]} is a probability in percent"
 
     def is_signed(self, name: str) -> bool:
@@ -549,8 +582,8 @@ class Head:
         if listed:  # several words are no outcome of one probability
             many = [n for n in listed if alone and n in self.words and self.is_text(n)
                     and self.words[n].n_unique() > 2]  # fmt: skip
-            labels = (self.as_label(n, n in many) for n in listed)
-            return [({"label": label}, "") for label in labels]
+            plain = [({"label": self.as_label(n)}, "") for n in listed if n not in many]
+            return plain + [pair for n in many for pair in self.told_codes(n, wanted)]
         families = [
             [t.column or t.roots[0] for t in found if t.column or len(t.roots) == 1]
             for found in (self.terms(p.get("probs") or self.given.get("probs")) for p in wanted)
@@ -571,21 +604,47 @@ class Head:
             return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
         coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
         if coded:
-            return [({"label": f"{quoted(n)} = {self.place(n)}"}, "") for n in coded]
+            return [pair for n in coded for pair in self.told_codes(n, wanted)]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
-        return [({"label": f"{quoted(n)} >= NUMBER"}, "") for n in told]
+        return [self.threshold(n, wanted) for n in told]
 
-    def as_label(self, name: str, many: bool) -> str:
-        """Return a column called a label as an expression: 1 is the event beside −1.
-
-        ``many`` says that it holds more than two words, for one of which 'CODE' stands.
-        """
-        if many:
-            return f"{quoted(name)} = 'CODE'"
+    def as_label(self, name: str) -> str:
+        """Return a column called a label as an expression: 1 is the event beside −1."""
         signs = name in self.numbers and name in self.words
         if signs and {*self.numbers[name][np.isfinite(self.numbers[name])]} == {-1.0, 1.0}:
             return f"{quoted(name)} = 1"
         return quoted(name)
+
+    def told_codes(self, name: str, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for the codes of a column that predictions rank highest.
+
+        Predictions are higher in rows with such a code. CODE stands for a code if there is none, or
+        more than two, and in columns of more than ten. ``probs`` are the guessed options for the
+        predictions.
+        """
+        place = [({"label": f"{quoted(name)} = {self.place(name)}"}, "")]
+        words = self.words[name].unique().sort().to_list()
+        found = list[tuple[Options, str]]()
+        for word in words if len(words) <= CODES and not self.times else ():
+            label = f"{quoted(name)} = {literal(word, self.frame[name])}"
+            rows = [self.rows({**p, "label": label}) for p in probs]
+            if any(r is not None and order_of_events(r[0], r[1])[1] >= TELLS for r in rows):
+                found.append(({"label": label}, f"{word} is the event"))
+        return found if 0 < len(found) <= 2 else place  # counts have many such codes
+
+    def threshold(self, name: str, probs: Sequence[Options]) -> tuple[Options, str]:
+        """Return (options, condition) for an outcome that is true from a threshold on.
+
+        The threshold is the number after ge, gt or above in the name of the one prediction, or
+        NUMBER. ``name`` is the column of numbers, and ``probs`` are options for the predictions.
+        """
+        said = [r for p in probs for r in self.roots(p.get("probs") or self.given.get("probs"))]
+        match = THRESHOLD.search(said[0]) if len(said) == 1 else None
+        if match is None:
+            return {"label": f"{quoted(name)} >= NUMBER"}, ""
+        sign = ">=" if match[1].lower() in ("ge", "geq", "atleast", "min") else ">"
+        label = f"{quoted(name)} {sign} {match[2]}"
+        return {"label": label}, f"the event is {name} {sign} {match[2]}"
 
     def is_amount(self, name: str) -> bool:
         """Return whether a column holds more than 50 different numbers."""
@@ -749,6 +808,8 @@ def numbers_of(cells: pl.Series) -> FloatArray | None:
     import polars as pl
 
     if cells.dtype == pl.String:
+        if whole := out_of(cells):
+            return np.asarray(cells.str.extract(OUT_OF, 1).cast(pl.Float64).to_numpy()) / whole
         words = cells.str.strip_chars().str.strip_chars_end("% ")
         words = words.str.replace(",", ".", literal=True) if has_commas(words) else words
         found = words.cast(pl.Float64, strict=False)

@@ -6,6 +6,7 @@ it is printed for the user to judge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from caltest.data.doubts import (
     orders_of_classes,
     predicted_class_readings,
 )
-from caltest.data.ends import is_time, like_time, likely_ends, named_horizon, says_censored
+from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_horizon, says_censored
 from caltest.data.questions import Column, Rows, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
@@ -77,6 +78,17 @@ TRUTH = LABELS | {"gt", "true", "reference", "expected", "key", "answer_key", "r
 
 #: Words in names of columns that hold shares of votes.
 SHARE_WORDS = TRUTH | {"share", "shares", "vote", "votes", "observed"}
+
+
+#: How a name says that it is the probability to survive so many months, such as OS24.
+SURVIVAL = re.compile(r"(?:^|_)(?:os|pfs|dfs|efs|rfs)_?(\d{1,3})(?!\d)", re.IGNORECASE)
+
+
+#: Ends of names, and words, of votes against and for an event.
+NO_YES = (
+    ("no", "yes"), ("false", "true"), ("neg", "pos"), ("negative", "positive"),
+    ("absent", "present"), ("against", "for"), ("nein", "ja"), ("non", "oui"),
+)  # fmt: skip
 
 
 #: A place for the predictions, where several columns may hold them.
@@ -239,17 +251,29 @@ class _Readings(Head):
         answers = [] if named else self.of_answers(probs, lacking)
         if lacking == "predicted_label":
             return self.of_confidence(answers)
-        if answers and not any(r.when for r in answers):
+        if answers and (not any(r.when for r in answers) or self.constant_truths()):
             return answers
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
         pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
         pairs = self.telling([p for p in pairs if not (answers and self.has_answers(p[0]))])
+        if answers:  # a code of an answer is no outcome
+            pairs = [p for p in pairs if "'CODE'" not in str(p[0].get("label"))]
         if self.times and "event" not in self.given:
             return [self.with_horizon(r) for r in self.followed(pairs, probs)]
         # Fractions may be outcomes above a threshold, which is less likely than shares
         plain = [p for p, _ in pairs if "NUMBER" not in str(p.get("label"))]
         if (shares := self.shares()) and not (plain or answers):
             return shares
+        votes = self.votes(probs)
+        counted = {root for r in votes for root in self.roots(r.options["votes"])}
+        if (
+            votes
+            and not answers
+            and all({*self.roots(p.get("label"))} <= counted for p, _ in pairs)
+        ):
+            return votes
+        if (votes := self.votes_of_raters(pairs, probs)) and not answers:
+            return votes
         if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
             given = {"label": "label" in self.given, "probs": "probs" in self.given}
             need = {name: "COLUMN" for name, there in given.items() if not there}
@@ -338,6 +362,49 @@ class _Readings(Head):
             return []
         options = {"probs": ", ".join(map(quoted, probs)), "votes": shares_of(map(quoted, votes))}
         return [Reading(options, f"{', '.join(votes)} are shares of a NUMBER of votes")]
+
+    def votes(self, probs: Sequence[Options]) -> list[Reading]:
+        """Return the reading of two columns of counts called after no and yes: votes of each row.
+
+        ``probs`` are the guessed options for the predictions. [] if there are none or several.
+        """
+        if self.given.keys() & {"label", "event", "votes"} or len(probs) != 1:
+            return []
+        found = []
+        for no, yes in ((a, b) for a in self.numbers for b in self.numbers):
+            stems = [re.sub(r"[^_\W]+$", "", name) for name in (no, yes)]
+            ends = tuple(name[len(stems[0]) :].lower() for name in (no, yes))
+            counts = (self.numbers[name] for name in (no, yes))
+            whole = all((c >= 0.0).all() and (c % 1 == 0).all() for c in counts)
+            if stems[0] == stems[1] and ends in NO_YES and whole:
+                options = {"votes": f"{quoted(no)}, {quoted(yes)}", **probs[0]}
+                found.append(Reading(options, f"{no} and {yes} count the votes on each row"))
+        return found if len(found) == 1 else []
+
+    def votes_of_raters(
+        self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
+    ) -> list[Reading]:
+        """Return the reading of three or more numbered columns of no and yes: votes of each row.
+
+        ``pairs`` are the likely outcomes with predictions, all of which have to use one of these
+        columns; ``probs`` are the guessed options for the predictions. Otherwise it is [].
+        """
+        if "label" in self.given or len(probs) != 1:
+            return []
+        names = [*dict.fromkeys(r for p, _ in pairs for r in self.roots(p.get("label")))]
+        stems = {re.sub(r"\d+$", "", name) for name in names}
+        if len(names) < 3 or len(stems) != 1 or names[0] in stems or {*names} - {*self.two}:
+            return []
+        words = {word for name in names for word in self.words[name].to_list()}
+        order = next((p for p in NO_YES if {w.lower() for w in words} == {*p}), None)
+        if order is None or len(words) != 2 or not all(map(self.is_text, names)):
+            return []
+        each = []
+        for word in sorted(words, key=lambda w: order.index(w.lower())):
+            sums = (f"({quoted(name)} = {text_literal(word)})" for name in names)
+            each.append(" + ".join(f"CAST({one[1:-1]} AS INTEGER)" for one in sums))
+        said = f"{names[0]} to {names[-1]} are votes on each row"
+        return [Reading({"votes": ", ".join(each), **probs[0]}, said)]
 
     def pairs(
         self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]
@@ -469,6 +536,7 @@ class _Readings(Head):
         listed = [n for n in self.free if key(n) in LABELS]
         truths = [truth] if truth else listed or [n for n in self.words if self.is_text(n)]
         guesses = [guess] if guess else [n for n in self.words if n not in listed]
+        truths += [] if truth or listed else self.constant_truths()
         roles = dict.fromkeys(self.in_roles(a, b) for a in guesses for b in truths if a != b)
         found = [
             (reading, f"{a} is the answer and {b} the truth")
@@ -522,8 +590,24 @@ class _Readings(Head):
             (b, a) if second else (a, b) if {key(b), *key(b).split("_")} & TRUTH else min_max(a, b)
         )
 
+    def constant_truths(self) -> list[str]:
+        """Return columns of text called the truth whose one word is that of a question asked often.
+
+        Another column has to hold that word among others.
+        """
+        words = {n: {*self.words[n].to_list()} for n in self.words if self.is_text(n)}
+        found = []
+        for name in (n for n in self.free if n not in words and {*key(n).split("_")} & TRUTH):
+            cells = self.frame[name]
+            one = {*cells.to_list()} if str(cells.dtype) == "String" else set[str]()
+            if len(one) == 1 and any(one < others for others in words.values()):
+                found.append(name)
+        return found
+
     def share_words(self, a: str, b: str) -> bool:
         """Return whether two columns hold the same words, ignoring case and common affixes."""
+        if b in self.constant_truths():
+            return self.frame[b][0] in {*self.words[a].to_list()} if a in self.words else False
         listed = []
         for name in (a, b):
             words = words_of(self.frame[name])
@@ -685,6 +769,12 @@ class _Readings(Head):
         said = {**self.given, **reading.options}
         names = [root for term in self.terms(said.get("probs")) for root in term.roots]
         time = self.times[0]
+        months = [w for w in key(time).split("_") if len(w) > 1 and UNITS.get(w) == UNITS["months"]]
+        alive = SURVIVAL.search(names[0]) if months and len(names) == 1 else None
+        if alive is not None and said.get("horizon") == "NUMBER":
+            survived = f"{names[0]} is the probability of survival to time {alive[1]}"
+            options = {**reading.options, "horizon": alive[1], "probs": f"1 - {quoted(names[0])}"}
+            return replace(reading, options=options, when=f"{reading.when} and {survived}")
         found = named_horizon(names[0], time, self.numbers[time]) if len(names) == 1 else None
         if found is None or said.get("horizon") != "NUMBER":
             return reading

@@ -39,6 +39,8 @@ from caltest.read.expressions import (
     kind_of,
     literal,
     of_commas,
+    of_parts,
+    out_of,
     range_of,
     words_of,
 )
@@ -263,6 +265,8 @@ class EvaluatedCells:
                 if has_commas(words):
                     changed = of_commas(self.sql(column), words)
                     readings = [Reading(self._with(column, changed))]
+                elif whole := out_of(words):
+                    readings = [Reading(self._with(column, of_parts(self.sql(column), whole)))]
                 else:
                     readings = self._without_words(column, words.filter(wrong))
             raise InvalidPredictionsError(

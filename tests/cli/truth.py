@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 680 tables of 68 kinds, names known and foreign.
+"""Files whose right reading is known: 750 tables of 75 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 680
+FILES = 750
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -834,6 +834,88 @@ def initials(d: Draw) -> Case:
     return case
 
 
+def tenths_in_words(d: Draw) -> Case:
+    """Confidences such as 8/10 beside answers and the truth, one word of which is all in some."""
+    sure = d.rng.integers(2, 11, d.n)
+    right = (d.rng.random(d.n) < sure / 10).astype(int)
+    words = np.array(["Lyon", "Paris", "Nice"])
+    truth = np.full(d.n, 1) if d.rng.random() < 0.5 else d.rng.integers(0, 3, d.n)
+    guess = np.where(right, truth, (truth + d.rng.integers(1, 3, d.n)) % 3)
+    cells = {"stated_confidence": [f"{k}/10" for k in sure], "model_answer": words[guess]}
+    cells |= {"gold_answer": words[truth]}
+    case = Case("tenths in words", cells, sure / 10, right, {})
+    case.holds = ("is the confidence in model_answer",)
+    return case
+
+
+def cents(d: Draw) -> Case:
+    """Prices of contracts in cents."""
+    d.n, price = 1000, d.rng.integers(5, 94, 1000)
+    y = (d.rng.random(d.n) < price / 100).astype(int)
+    cells = {"price_cents": price, "resolution": np.where(y, "YES", "NO")}
+    case = Case("cents", cells, price / 100, y, {})
+    case.holds = ("YES is the event and price_cents is a probability in percent",)
+    return case
+
+
+def votes(d: Draw) -> Case:
+    """Votes for and against, counted or one column a rater."""
+    each = d.rng.random((d.n, 5)) < d.risk[:, None]
+    cells: dict[str, Any] = {"item": [*range(d.n)], "prob_animal": d.risk}
+    if d.rng.random() < 0.5:
+        cells |= {"votes_yes": each.sum(axis=1), "votes_no": 5 - each.sum(axis=1)}
+    else:
+        cells |= {f"rater{j + 1}": np.where(each[:, j], "yes", "no") for j in range(5)}
+    case = Case("votes", cells, np.repeat(d.risk, 5), np.sort(each, axis=1).ravel() * 1, {})
+    case.holds = ("count the votes on each row", "rater1 to rater5 are votes on each row")
+    return case
+
+
+def ensemble(d: Draw) -> Case:
+    """Predictions of ten members, of which the mean is calibrated."""
+    d.n, p = 1000, d.rng.beta(1.0, 1.5, 1000)
+    members = np.round(np.clip(p[:, None] + d.rng.normal(0, 0.03, (d.n, 10)), 0, 1), 3)
+    mean = members.mean(axis=1)
+    y = (d.rng.random(d.n) < mean).astype(int)
+    cells = {"site": [*range(d.n)]} | {f"rf_{j:02d}": members[:, j] for j in range(10)}
+    cells |= {"occurrence": np.where(y, "present", "absent")}
+    case = Case("ensemble", cells, mean, y, {})
+    case.holds = ("present is the event and rf_00 to rf_09 are members of an ensemble",)
+    return case
+
+
+def named_threshold(d: Draw) -> Case:
+    """A probability whose name says from which amount on the event occurs."""
+    d.n, p = 1000, np.round(d.rng.beta(1.0, 2.0, 1000), 2)
+    y = (d.rng.random(d.n) < p).astype(int)
+    gust = np.round(np.where(y, 20 + d.rng.exponential(3, d.n), d.rng.uniform(3, 19.9, d.n)), 1)
+    cells = {"icao": ["EHAM"] * d.n, "P_gust_ge_20ms": p, "gust_ms": gust}
+    return Case("named threshold", cells, p, y, {}, holds=("the event is gust_ms >= 20",))
+
+
+def code_of_three(d: Draw) -> Case:
+    """J, N, or not known; the code with higher predictions is printed."""
+    d.n, p = 1000, np.round(100 * d.rng.beta(1.0, 2.0, 1000), 1)
+    y, lost = (d.rng.random(d.n) < p / 100).astype(int), d.rng.random(d.n) < 0.03
+    cells = {"Score in %": p, "Betrugsfall (J/N)": np.where(lost, "k.A.", np.where(y, "J", "N"))}
+    case = Case("code of three", cells, p[~lost] / 100, y[~lost], {})
+    case.holds = ("J is the event", "the outcome is not known there")
+    return case
+
+
+def named_survival(d: Draw) -> Case:
+    """Probabilities to survive 24 months, in a column called OS24."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 4)
+    time, seen, _ = _followed(d)
+    months = np.round(time * 24 / 5, 3)
+    cells = {"OS24_predicted": np.round(1 - d.risk, 4), "OS (months)": months}
+    cells |= {"Vital status": np.where(seen, "Dead", "Alive")}
+    case = Case("named survival", cells, d.risk, seen, {})
+    case.holds = ("OS24_predicted is the probability of survival to time 24",)
+    case.followup = (months, seen, 24.0)
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -845,6 +927,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     exceedances,
     top_two, two_models, log_probabilities, thousandths, members, named_horizon,
     american_odds, decimal_odds, odds_of_players, raw_scores, rows_of_models, bracketed, initials,
+    tenths_in_words, cents, votes, ensemble, named_threshold, code_of_three, named_survival,
 ]  # fmt: skip
 
 

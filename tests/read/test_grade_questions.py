@@ -75,3 +75,14 @@ def test_basis_points_are_divided_and_grades_of_several_years_are_named_by_both(
     assert refused_readings(table, ct.read_predictions) == [("grades", options)]
     tests = ct.grade_tests(table, **options)
     assert all(name in str(tests) for name in ("2020 1", "2020 3", "2021 1", "2021 3"))
+
+
+def test_the_rows_of_each_cohort_are_offered_where_grades_repeat():
+    table = pl.DataFrame({name: cells * 2 for name, cells in PERCENT.items()})
+    table = table.with_columns(cohort=pl.Series([2020] * 4 + [2021] * 4))
+    with pytest.raises(ct.InvalidPredictionsError, match="every grade has one row") as refused:
+        ct.grade_tests(table, probability="PD / 100")
+    readings = [r.options["where"] for r in refused.value.readings]
+    assert readings == ["cohort = 2020", "cohort = 2021"]
+    one = ct.grade_tests(table, probability="PD / 100", where=readings[1])
+    assert "risk underestimated in 2, 3, 4" in str(one)
