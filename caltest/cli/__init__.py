@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from caltest._version import __version__
-from caltest.cli.remedies import advice, lines
+from caltest.cli.remedies import advice, close_options, lines
 from caltest.errors import (
     DoubtfulInputError,
     InvalidPredictionsError,
@@ -166,9 +166,12 @@ def _answer(words: list[str]) -> None:
             _print(outcome[0])
         sys.exit(outcome[1])
     except click.ClickException as error:
-        shown = error
-        if isinstance(error, click.NoSuchOption) and (more := advice(error, cli)):
-            shown = click.UsageError(f"{error.message}{more}", error.ctx)
+        shown: click.ClickException = error
+        if isinstance(error, click.NoSuchOption):
+            close = close_options(error)
+            shown = click.NoSuchOption(error.option_name, error.message, close, error.ctx)
+            if more := advice(error, cli):
+                shown = click.UsageError(f"{error.message}{more}", error.ctx)
         said = StringIO()
         shown.show(said)
         _complain(said.getvalue().rstrip("\n"))

@@ -203,8 +203,7 @@ def readings_of(
     if isinstance(error, click.NoSuchOption):
         if reading := instead(error, words, group):
             return [reading]
-        close = get_close_matches(error.option_name, error.possibilities or (), 1, NAME_LIKENESS)
-        return [InPlace(error.option_name, name) for name in close]
+        return [InPlace(error.option_name, name) for name in close_options(error)[:1]]
     if isinstance(error, click.MissingParameter) and error.param is not None:
         option = isinstance(error.param, click.Option)
         place = "EXPR" if error.param.metavar == "EXPR" else "FILE"
@@ -225,6 +224,16 @@ def readings_of(
         return [InPlace(words[0], name) for name in get_close_matches(words[0], group.commands, 1)]
     found: Sequence[Reading | InPlace] = getattr(error, "readings", ())
     return found
+
+
+def close_options(error: click.NoSuchOption) -> list[str]:
+    """Return the options of a command that resemble an unknown one, closest first.
+
+    Names are compared without their hyphens, which all options share.
+    """
+    names = {option.lstrip("-"): option for option in error.possibilities or ()}
+    unknown = error.option_name.lstrip("-")
+    return [names[name] for name in get_close_matches(unknown, names, 3, NAME_LIKENESS)]
 
 
 def advice(error: click.NoSuchOption, group: click.Group) -> str:

@@ -16,7 +16,7 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from caltest._base.arrays import N_TOGETHER, RNG, fraction, one_of, progress
+from caltest._base.arrays import N_TOGETHER, RNG, BoolArray, fraction, one_of, progress
 from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, explained, several
 from caltest.data import Facts
 from caltest.data.facts import RIGHT
@@ -594,18 +594,33 @@ def _refuted(data: RowsOrTally) -> str:
         row = row if data.rows.places is None else int(data.rows.places[row])
         first = f" (the first in row {row + 1}, counted from 1)"
     wrong = ", where 0 or 1 was predicted" if data.n_classes == 2 else ""
-    others = rounded = ""
+    what = f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
+    end, others, rounded = "0", "", ""
     if wrong and data.rows is not None:
         p = data.rows.probs[:, 1]
+        if first:
+            what, end = _sides(p[impossible] == 1.0, data.event_name or data.class_name(1))
         unsure = replace(data.rows, by=None, features=None).take((p > 0.0) & (p < 1.0))
         rounded = spelt(" or leave these rows out with rounded=True (--rounded)")
         if unsure.n:
             others = f" Elsewhere the model {direction_of(*means_of(unsure, 1), inf)}."
     return (
-        f"{several(impossible.size, 'outcome')} occurred that had probability exactly 0{wrong}"
-        f"{first}: that alone refutes calibration, unless the probabilities were rounded to 0: "
-        f"then give them unrounded{rounded}.{others}"
+        f"{what}{first}: that alone refutes calibration, unless the probabilities were rounded to "
+        f"{end}: then give them unrounded{rounded}.{others}"
     )
+
+
+def _sides(certain: BoolArray, event: str) -> tuple[str, str]:
+    """Return (sentence, end): which of 100 % and 0 % were predicted and contradicted.
+
+    ``certain`` (m,) says which contradicted rows predicted 100 %, ``event`` is the event's name.
+    The end, "0", "1" or "0 or 1", is what the probabilities may have been rounded to.
+    """
+    high, low = int(certain.sum()), int(certain.size - certain.sum())
+    said = [f"100 % was predicted in {several(high, 'row')} without the event"] * (high > 0)
+    said += [f"0 % was predicted in {several(low, 'row')} with the event"] * (low > 0)
+    ends = ["0"] * (low > 0) + ["1"] * (high > 0)
+    return f"P({event}): {' and '.join(said)}", " or ".join(ends)
 
 
 def _wrong(

@@ -598,3 +598,14 @@ def test_endless_recipes_are_refused_in_a_sentence(text, folder, run, monkeypatc
     assert code == 2
     assert "Invalid value for '--lens'" in err
     assert len(err) < 500
+
+
+def test_only_options_with_close_names_are_suggested(run, tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text("p,label\n" + "0.2,0\n0.7,1\n" * 30)
+    _, _, err = run("report", "--quiet", file)
+    assert "It is an option of audit" in err
+    assert "--unit" not in err
+    _, _, err = run("audit", "--quite", file)
+    assert "Did you mean '--quiet'?" in err
+    assert "--unit" not in err

@@ -70,12 +70,27 @@ def test_null_distributions_speak_one_language(exact, simulated):
     assert simulated.pvalue == (1 + (replicates >= simulated.estimate - 1e-12).sum()) / 100
 
 
+def test_an_audit_says_which_certain_predictions_were_wrong():
+    p = np.r_[np.full(150, 0.5), np.ones(50)]
+    y = np.r_[np.tile([0, 1], 75), np.ones(43), np.zeros(7)].astype(int)
+    said = ct.audit(p, y, rounded=False).summary[-1]
+    assert "100 % was predicted in 7 rows without the event (the first in row 194" in said
+    assert "unless the probabilities were rounded to 1:" in said
+    p[0] = 0.0
+    y[0] = 1
+    said = ct.audit(p, y, rounded=False).summary[-1]
+    assert "in 7 rows without the event and 0 % was predicted in 1 row with the event" in said
+    assert "rounded to 0 or 1:" in said
+
+
 def test_audit_counts_impossible_outcomes():
     p = np.full(200, 0.0)
     p[:150] = 0.5
     report = ct.audit(p, np.r_[np.tile([0, 1], 75), np.zeros(49), 1], rounded=False)
     assert (report.impossible, report.verdict) == (1, "miscalibrated")
-    assert "where 0 or 1 was predicted (the first in row 200, counted from 1)" in report.summary[-1]
+    said = "0 % was predicted in 1 row with the event (the first in row 200, counted from 1)"
+    assert said in report.summary[-1]
+    assert "unless the probabilities were rounded to 0:" in report.summary[-1]
     assert "Elsewhere the model predicts 50.0" in report.summary[-1]
     assert [row.verdict for row in report.rows] == ["miscalibrated (impossible outcome)"] * 3
 
