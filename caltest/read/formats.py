@@ -314,23 +314,15 @@ def _delimited(source: FileToOpen) -> Table:
         delimiter = ","
     limit = csv.field_size_limit(2**31 - 1)
     try:
-        rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row][:200]
+        rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row]
     except csv.Error as error:
         raise InvalidPredictionsError(f"these lines cannot be parsed as CSV: {error}") from None
     finally:
         csv.field_size_limit(limit)
     header = [cell.strip() for cell in rows[0]]
     _check_header(header)
-    cells = [cell for row in rows[1:] for cell in row]
-    comma = delimiter != "," and any(re.fullmatch(r"\s*-?\d+,\d+\s*%?", cell) for cell in cells)
-    if comma and any(re.fullmatch(r"\s*-?\d+\.\d+\s*%?", cell) for cell in cells):
-        both = [
-            next(c for c in cells if re.fullmatch(rf"\s*-?\d+{m}\d+\s*%?", c)) for m in (",", r"\.")
-        ]
-        raise InvalidPredictionsError(
-            f"numbers have decimal commas and decimal points ({both[0].strip()}, "
-            f"{both[1].strip()}): write all alike"
-        )
+    marks = _marks_of(rows, delimiter)
+    comma = marks.decimal == ","
     if len(rows) < 2:
         schema = dict.fromkeys(
             (name or f"column_{k + 1}" for k, name in enumerate(header)), pl.String
@@ -339,6 +331,12 @@ def _delimited(source: FileToOpen) -> Table:
     names = [name or f"column_{place + 1}" for place, name in enumerate(header)]
     checked = checked_lines(path, delimiter, len(names), folder)
     notes = [*notes, *checked.notes]
+    if marks.grouped:
+        plain = _ungrouped(checked.path, folder, delimiter, marks)
+        checked = checked._replace(path=plain)
+        listed = ", ".join(names[place] for place in marks.grouped)
+        sign = "," if marks.decimal == "." else "."
+        notes.append(f"{listed}: {sign!r} in these numbers is the mark of thousands")
     scan: dict[str, Any] = {
         "separator": delimiter, "decimal_comma": comma, "null_values": MISSING,
         "with_column_names": lambda _: names,
@@ -349,6 +347,76 @@ def _delimited(source: FileToOpen) -> Table:
         scan["schema"] = frame.collect_schema()
         frame = pl.scan_csv(checked.path, **scan)
     return Table(title, frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
+
+
+class _Marks(NamedTuple):
+    """Decimal mark of a text file, and the places of columns whose numbers have marks of thousands.
+
+    Thousands are marked by the other one of comma and point.
+    """
+
+    decimal: str
+    grouped: tuple[int, ...]
+
+
+def _marks_of(rows: Sequence[Sequence[str]], delimiter: str) -> _Marks:
+    """Return the marks in the numbers of the first rows of a file, the header first.
+
+    A column has marks of thousands if all its numbers are whole, such as 910 and 2,082, and another
+    column has decimals with the other mark. Months such as 01.2024 are no decimals.
+    InvalidPredictionsError for decimals with both marks, where commas do not separate columns.
+    """
+    width = max(map(len, rows))
+    columns = [[row[k].strip() for row in rows[1:] if k < len(row)] for k in range(width)]
+    columns = [[cell for cell in cells if cell] for cells in columns]
+    grouped: dict[str, list[int]] = {",": [], ".": []}
+    decimals: dict[str, list[str]] = {",": [], ".": []}
+    for k, cells in enumerate(columns):
+        for mark in ",.":
+            sign = re.escape(mark)
+            found = [c for c in cells if re.fullmatch(rf"-?\d+{sign}\d+\s*%?", c)]
+            large = [c for c in cells if re.fullmatch(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+", c)]
+            small = sum(bool(re.fullmatch(r"\d{1,3}", c)) for c in cells)
+            if large and len(large) + small == len(cells):
+                grouped[mark].append(k)
+            elif found and not all(re.fullmatch(r"(?:0[1-9]|1[0-2])\.\d{4}", c) for c in cells):
+                decimals[mark].append(found[0])
+    written = delimiter != ","
+    if written and decimals[","] and decimals["."]:
+        raise InvalidPredictionsError(
+            f"numbers have decimal commas and decimal points ({decimals[','][0]}, "
+            f"{decimals['.'][0]}): write all alike"
+        )
+    if decimals["."] and not (written and decimals[","]):
+        return _Marks(".", tuple(grouped[","]))
+    if written and decimals[","]:
+        return _Marks(",", tuple(grouped["."]))
+    return _Marks("," if written and grouped[","] and not grouped["."] else ".", ())
+
+
+def _ungrouped(path: Path, folder: Path, delimiter: str, marks: _Marks) -> Path:
+    """Return the path of a copy of a text file in ``folder``, without marks of thousands.
+
+    They are removed from whole numbers in the columns that ``marks`` names.
+    """
+    sign = "," if marks.decimal == "." else "."
+    number = re.compile(rf"\s*\d{{1,3}}(?:{re.escape(sign)}\d{{3}})+\s*")
+    copy = folder / f"ungrouped-{path.name}"
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        with (
+            path.open(encoding="utf-8-sig", newline="") as read,
+            copy.open("w", encoding="utf-8", newline="") as write,
+        ):
+            writer = csv.writer(write, delimiter=delimiter, lineterminator="\n")
+            for row in csv.reader(read, delimiter=delimiter):
+                for place in (k for k in marks.grouped if k < len(row)):
+                    if number.fullmatch(row[place]):
+                        row[place] = row[place].replace(sign, "")
+                writer.writerow(row)
+    finally:
+        csv.field_size_limit(limit)
+    return copy
 
 
 def _of_foreign_digits(path: Path, scan: Mapping[str, Any]) -> dict[str, Any]:

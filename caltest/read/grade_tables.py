@@ -244,7 +244,7 @@ def read_grades(
         read = several(int((~sums_up).sum()), "grade")
         notes.insert(0, f"read {read}{kept}: {', '.join(parts)}")
     listed = tuple(name for name, other in zip(names, sums_up, strict=True) if not other)
-    return Grades(n[~sums_up], events[~sums_up], p[~sums_up], listed, tuple(notes))
+    return Grades(n[~sums_up], events[~sums_up], p[~sums_up], listed, (*notes, *counts.table.notes))
 
 
 def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:

@@ -842,6 +842,9 @@ BASIS = frozenset(("bp", "bps"))
 #: Likely readings that are listed; of more, places are.
 LISTED_READINGS = 6
 
+#: A month, such as 01.2024, in text.
+MONTH = r"^(?:0[1-9]|1[0-2])\.\d{4}$"
+
 #: Distance within which a column of fractions is the observed frequency, rounded.
 SAME_RATE = 0.0051
 
@@ -891,7 +894,9 @@ def likely_grades(
         name = dict(zip(REQUIRED, (n, events, p), strict=True))
         given = {w: quoted(name[w]) for w in missing}
         signed = str(frame[p].dtype) == "String"  # divided by 100 where it is read
-        if "probability" in missing and p in basis:
+        if "probability" in missing and signed and has_commas(frame[p]):
+            given["probability"] = of_commas(quoted(p), frame[p])
+        elif "probability" in missing and p in basis:
             given["probability"] += " / 10000"
         elif "probability" in missing and numbers[p].max() > 1.0 and not signed:
             given["probability"] += " / 100"
@@ -916,7 +921,11 @@ def _as_floats(cells: pl.Series) -> FloatArray | None:
     import polars as pl
 
     if cells.dtype == pl.String:
-        cells = cells.str.strip_chars().str.strip_chars_end("% ").cast(pl.Float64, strict=False)
+        words = cells.str.strip_chars().str.strip_chars_end("% ")
+        if words.str.contains(MONTH).all():
+            return None
+        words = words.str.replace(",", ".", literal=True) if has_commas(words) else words
+        cells = words.cast(pl.Float64, strict=False)
     if not cells.dtype.is_numeric() or cells.null_count() or not cells.len():
         return None
     values = np.asarray(cells.cast(pl.Float64).to_numpy())

@@ -724,6 +724,8 @@ class _Readings(Head):
         if any(values is None for values in found):
             return False
         n, events, p = (np.nan_to_num(values) for values in found if values is not None)
+        column = self.terms(reading.options["probability"])[0].column
+        p = p / (100.0 if column is not None and self.is_signed(column) else 1.0)
         expected, total = float(n @ p), float(events.sum())
         near = 0.5 * expected <= total <= 2.0 * expected
         return bool(near and total >= 1 and order_of_events(n * p, (events > 0) * 1)[1] > TELLS)

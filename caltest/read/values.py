@@ -261,6 +261,9 @@ class EvaluatedCells:
             elif re.search(r"\d", word) and not re.search("[0-9]", word):
                 hint = ": write numbers with the digits 0 to 9"
             readings = []
+            if column == "probability:0" and self.is_plain(column) and has_commas(words):
+                changed = of_commas(self.sql(column), words)
+                readings = [Reading({"probability": changed})]
             if column.startswith("probs:") and self.is_plain(column):
                 if has_commas(words):
                     changed = of_commas(self.sql(column), words)

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -291,3 +292,32 @@ def test_labels_with_a_column_for_each_class_are_read_with_a_note(tmp_path):
     np.savez(tmp_path / "b.npz", probs=np.array(P3), labels=np.array([[1, 1, 0]] * 3))
     with pytest.raises(InvalidPredictionsError, match="caltest does not recognise a column name"):
         read_predictions(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ('g,n,d,p\na,"2,082",6,0.305%\nb,910,9,0.9%\n', [2082, 910]),
+        ("g\tn\td\tp\na\t2,082\t6\t0.305%\nb\t910\t9\t0.9%\n", [2082, 910]),
+        ("g;n;d;p\na;2.082;6;0,305 %\nb;1.234.910;9;0,9 %\n", [2082, 1234910]),
+        ("g;n;d;p\n01.2024;2082;6;0,305 %\n12.2024;910;9;0,9 %\n", [2082, 910]),
+    ],
+    ids=["commas in quotes", "commas", "points", "months"],
+)
+def test_marks_of_thousands_beside_decimals_with_the_other_mark(tmp_path, run, text, n):
+    file = written(tmp_path / "f.csv", text)
+    code, _, err = run("audit", file)
+    words = shlex.split(err.splitlines()[-1].partition("caltest ")[2])
+    assert (code, words[0]) == (2, "grades")
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    rows = json.loads(out)["grades"]
+    assert [row["n"] for row in rows] == n
+    if "01.2024" not in text:
+        assert "is the mark of thousands" in " ".join(json.loads(out)["notes"])
+    assert [row["probability"] for row in rows] == pytest.approx([0.00305, 0.009])
+
+
+def test_decimals_of_both_marks_in_one_file_are_refused_beside_thousands(tmp_path):
+    text = "n;p;q\n1.200;0,5;0.25\n"
+    refused(written(tmp_path / "f.csv", text), r"decimal commas and decimal points \(0,5, 0.25\)")
