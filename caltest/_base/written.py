@@ -195,9 +195,18 @@ class Doubt(str):
 
 
 class DependenceDoubt(Doubt):
-    """Doubt that rows are independent; with it a rejection leads to the verdict "in doubt"."""
+    """Doubt that rows are independent; with it a rejection leads to the verdict "in doubt".
 
-    __slots__ = ()
+    ``clusters`` is the SQL expression of the column whose rows seem to depend, "" if unknown.
+    """
+
+    __slots__ = ("clusters",)
+    clusters: str
+
+    def __new__(cls, note: str, clusters: str = "") -> Self:
+        doubt = super().__new__(cls, note)
+        doubt.clusters = clusters
+        return doubt
 
 
 class FollowupDoubt(Doubt):

@@ -20,6 +20,7 @@ import click
 import numpy as np
 
 import caltest as ct
+from caltest._base.written import DependenceDoubt
 from caltest.cli import EXIT_CODES
 from caltest.cli import options as o
 from caltest.cli.inputs import (
@@ -79,13 +80,17 @@ def audit(**options: Any) -> Outcome:
     data = read(options | {"whole": True})
     options["costs"] = utility_of(options, data)
     report = ct.audit(data, **settings(ct.audit, options))
+    doubts = [note.clusters for note in data.notes if isinstance(note, DependenceDoubt)]
+    clusters = {"clusters": doubts[0]} if any(doubts[:1]) else {}
     if report.unsearched and len(options["file"]) == 1:
         others = {"verb": "segments", "by": None} if report.folds is None else None
         if others:
             report = replace(report, unsearched=_searchable(options))
     if report.unsearched and len(options["file"]) == 1:
-        call = this_command(**(others or {"by": report.unsearched[0]}))
+        call = this_command(**(others or {"by": report.unsearched[0]}), **clusters)
         report = replace(report, search_call=call)
+    if clusters:
+        report = replace(report, clusters_call=this_command(**clusters))
     return finish(report, report.verdict.exit_code, options)
 
 

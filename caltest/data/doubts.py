@@ -241,7 +241,7 @@ def answered(
     alternative readings. With ``arrays`` its message suggests Python arguments. Otherwise the
     caller names the option to go on.
     """
-    notes = []
+    notes = list[str]()
     for question in asked:
         if question.asks and not as_is:
             advice = f". {_in_python(question)}" if arrays else ""
@@ -249,8 +249,10 @@ def answered(
         text = f"read as it is, although {question.text}" if question.asks else question.text
         kind: type[str] = Doubt if question.explains else str
         if question.guard == "dependent rows":
-            kind = DependenceDoubt
-        elif question.guard == "follow-up" and question.explains and not as_is:
+            column = [str(reading.options.get("clusters", "")) for reading in question.readings]
+            notes.append(DependenceDoubt(text, *column[:1]))
+            continue
+        if question.guard == "follow-up" and question.explains and not as_is:
             kind = FollowupDoubt
         notes.append(kind(text))
     return tuple(notes)

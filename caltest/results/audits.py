@@ -219,6 +219,8 @@ class AuditReport(Result):
         Whether the summary begins with a doubt about the rows, which a search would share.
     search_call : str
         A command or call that searches them.
+    clusters_call : str
+        The command that repeats the audit with the clusters that a doubt names; "" without one.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -243,6 +245,7 @@ class AuditReport(Result):
     unsearched: tuple[str, ...] = ()
     doubted: bool = False
     search_call: str = ""
+    clusters_call: str = ""
     plotter: ClassVar[str] = "forests.adjusted"
 
     @property
@@ -252,9 +255,14 @@ class AuditReport(Result):
 
     @property
     def details(self) -> list[str]:
-        """Remarks on the rows, followed by the note on columns that were not searched."""
-        details = [row.detail for row in self.rows if row.detail]
-        return details + [self._remark] * bool(self.unsearched)
+        """Remarks on the rows, and commands that go on."""
+        return [*(row.detail for row in self.rows if row.detail), *self._commands]
+
+    @property
+    def _commands(self) -> list[str]:
+        """Return remarks that end in a command, which stays on one line."""
+        again = f"To audit with these clusters, run: {self.clusters_call}"
+        return [again] * bool(self.clusters_call) + [self._remark] * bool(self.unsearched)
 
     @property
     def _remark(self) -> str:
@@ -389,8 +397,10 @@ class AuditReport(Result):
         columns["finding"] = [str(row.verdict).replace(*STARRED[:2]) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
-            if less[0] != "p":  # a long finding may go on below itself
-                needed["finding"] = min(needed["finding"], len(Finding.TOO_LITTLE_DATA))
+            if less[0] != "p":  # a long finding may go on below itself, but no word is broken
+                words = [word for cell in columns["finding"] for word in cell.split()]
+                least = max(len(Finding.TOO_LITTLE_DATA), *(len(word) + 2 for word in words))
+                needed["finding"] = min(needed["finding"], least)
             if sum(needed.values()) - 2 <= width:
                 break
             columns = {name: cells for name, cells in columns.items() if name not in less}
@@ -399,7 +409,7 @@ class AuditReport(Result):
     def __str__(self) -> str:
         table, verdict, foot = self._blocks(PLAIN_WIDTH)
         lines = [
-            [line] if line == self._remark else folded(line, PLAIN_WIDTH) or [""]
+            [line] if line in self._commands else folded(line, PLAIN_WIDTH) or [""]
             for line in verdict.split("\n")
         ]
         return "\n".join([table, *(part for line in lines for part in line), foot])

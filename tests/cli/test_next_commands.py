@@ -96,6 +96,21 @@ def test_the_search_that_an_audit_prints_runs(tmp_path, rng, run):
     assert "age" in found
 
 
+def test_commands_after_a_doubt_name_the_clusters(tmp_path, rng, run):
+    patient = np.repeat(np.arange(150), 4)
+    p = np.repeat(rng.uniform(0.2, 0.8, 150), 4)
+    same = np.repeat(rng.random(150), 4)
+    y = (np.where(rng.random(600) < 0.8, same, rng.random(600)) < p) * 1
+    file = write(tmp_path / "rows.csv", MRN=[f"m{i}" for i in patient],
+                 age=rng.integers(20, 90, 600), prob=p.round(4), label=y)  # fmt: skip
+    out = run("audit", file)[1]
+    assert "outcomes of rows with the same MRN are correlated" in out
+    again = f"To audit with these clusters, run: caltest audit {file} --clusters MRN"
+    assert again in out.split("\n")
+    assert f"run: caltest segments {file} --clusters MRN" in out
+    assert "correlated" not in run("audit", file, "--clusters", "MRN")[1]
+
+
 def test_a_plan_for_a_file_is_run_with_like(tmp_path, rng, run):
     p = rng.uniform(0.05, 0.95, 500).round(4)
     file = write(tmp_path / "old.csv", prob=p, label=(rng.random(500) < p**1.5) * 1)

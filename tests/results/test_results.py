@@ -83,6 +83,15 @@ def test_an_audit_says_which_certain_predictions_were_wrong():
     assert "rounded to 0 or 1:" in said
 
 
+def test_findings_are_not_broken_within_a_word_at_any_width():
+    p = np.r_[np.full(150, 0.5), np.ones(50)]
+    y = np.r_[np.tile([0, 1], 75), np.ones(43), np.zeros(7)].astype(int)
+    report = ct.audit(p, y, rounded=False)
+    for width in range(50, 130):
+        lines = report._blocks(width)[0].split("\n")[2:6]
+        assert [line.endswith("miscalibrated*") for line in lines[1:]] == [True] * 3, width
+
+
 def test_audit_counts_impossible_outcomes():
     p = np.full(200, 0.0)
     p[:150] = 0.5
