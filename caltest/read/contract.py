@@ -271,7 +271,9 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
             raise InvalidPredictionsError(
                 f"{option.replace('_', ' ')} is one column or expression, not "
                 f"{len(found[option])} ({', '.join(t.name for t in found[option])})",
-                _several_outcomes(found[option], schema) if option == "label" else (),
+                _several_outcomes(found[option], schema, wanted.probs is not None)
+                if option == "label"
+                else (),
             )
     named = frozenset(found)
     chosen = Chosen(found, None, named)
@@ -367,12 +369,15 @@ def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
     return False
 
 
-def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> list[Reading]:
+def _several_outcomes(
+    columns: Sequence[Term], schema: Mapping[str, Any], given: bool
+) -> list[Reading]:
     """Return the readings of several columns named in the place of a label, each with its options.
 
     Fractions are shares of votes; whole numbers are counts of votes, or marks of several labels.
     The list is empty for fewer than two columns, and for columns without numbers. ``schema`` maps
-    the names of columns to their types.
+    the names of columns to their types. Readings name the columns of probabilities, which end as
+    the outcomes do, unless these are ``given``.
     """
     names = [term.column for term in columns if term.column is not None]
     if len(names) < max(2, len(columns)) or not all(schema[n].is_numeric() for n in names):
@@ -381,11 +386,21 @@ def _several_outcomes(columns: Sequence[Term], schema: Mapping[str, Any]) -> lis
         return [Reading({"label": None, "votes": shares_of(term.sql for term in columns)},
                         "they are shares of a NUMBER of votes")]  # fmt: skip
     votes = ", ".join(term.sql for term in columns)
-    counts = Reading({"label": None, "votes": votes}, "they count votes, or hold 1 for the class")
-    tails = {name.partition("_")[2] for name in names}
-    if not tails <= {name.removeprefix("p_") for name in schema if name.startswith("p_")}:
-        return [counts]
-    return [counts, Reading({"multilabel": True}, "a row can have several labels at once")]
+    counts = {"label": None, "votes": votes}
+    counted, several = "they count votes, or hold 1 for the class", "a row can have several labels"
+    tails = [name.partition("_")[2] for name in names]
+    stems = {name.partition("_")[0] for name in schema} - {n.partition("_")[0] for n in names}
+    numeric = {name for name, kind in schema.items() if kind.is_numeric()}
+    found = [s for s in sorted(stems) if {f"{s}_{tail}" for tail in tails} <= numeric]
+    found = ["p"] if "p" in found else found
+    if len(found) != 1 or not all(tails):
+        return [Reading(counts, counted)]
+    probs = {"probs": ", ".join(quoted(f"{found[0]}_{tail}") for tail in tails)}
+    named = {} if given or found == ["p"] else probs
+    return [
+        Reading(counts | named, counted),
+        Reading({"multilabel": True} | named, f"{several} at once"),
+    ]
 
 
 def shares_of(columns: Iterable[str]) -> str:

@@ -256,6 +256,7 @@ class _Readings(Head):
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
         pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
         pairs = self.telling([p for p in pairs if not (answers and self.has_answers(p[0]))])
+        pairs = self.ending_alike(pairs)
         if answers:  # a code of an answer is no outcome
             pairs = [p for p in pairs if "'CODE'" not in str(p[0].get("label"))]
         if self.times and "event" not in self.given:
@@ -312,6 +313,23 @@ class _Readings(Head):
         label = self.terms(options.get("label") or self.given.get("label"))
         name = label[0].column if len(label) == 1 else None
         return len(listed) == 1 and name in self.words and self.words[name].n_unique() > 2
+
+    def ending_alike(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
+        """Return the pairs without those such as obs_A with pred_B, if obs_A with pred_A is one.
+
+        ``pairs`` are (options, condition). A pair of plain columns is left out if its names end
+        unlike, and either of them has a pair in which they end alike.
+        """
+        names = [(str(o.get("label", "")).strip('"'), str(o.get("probs", "")).strip('"'))
+                 for o, _ in pairs]  # fmt: skip
+        alike = [(y, p) for y, p in names if "_" in y and "_" in p
+                 and y.partition("_")[2] == p.partition("_")[2]]  # fmt: skip
+        paired = {name for two in alike for name in two}
+        return [
+            pair
+            for pair, two in zip(pairs, names, strict=True)
+            if two in alike or not paired & {*two}
+        ]
 
     def several_labels(self) -> list[Reading]:
         """Return readings of pairs such as p_A, y_A of columns: labels of a row, or models.

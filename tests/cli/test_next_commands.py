@@ -292,3 +292,30 @@ def test_counts_of_votes_beside_one_probability_are_no_several_labels(tmp_path, 
     code, out, err = run(*words, "--n-resamples", "199")
     assert code == 0, err
     assert "Verdict: CALIBRATED" in out
+
+
+@pytest.fixture
+def species(tmp_path, rng):
+    """Calibrated probabilities pred_X of three outcomes obs_X that move together."""
+    mean = rng.normal(-0.5, 1.2, 1200)
+    columns = {}
+    for name in ("Oak", "Ash", "Elm"):
+        p = 1 / (1 + np.exp(-mean - rng.normal(0, 0.4, 1200)))
+        columns |= {f"pred_{name}": p.round(4), f"obs_{name}": (rng.random(1200) < p) * 1}
+    return write(tmp_path / "species.csv", elev=rng.integers(1, 2000, 1200), **columns)
+
+
+def test_outcomes_are_paired_with_the_predictions_that_end_alike(species, run):
+    code, _, err = run("audit", species, "--where", "elev > 10")
+    found = [words[-3:] for _, words in commands_of(err)]
+    assert code == 2
+    assert found == [[f"obs_{x}", "--probs", f"pred_{x}"] for x in ("Oak", "Ash", "Elm")]
+
+
+def test_several_labels_are_offered_with_the_predictions_that_end_alike(species, run):
+    code, _, err = run("audit", species, "--label", "obs_Oak,obs_Ash,obs_Elm")
+    right = [words for line, words in commands_of(err) if "several labels" in line]
+    assert (code, len(right)) == (2, 1)
+    code, out, err = run(*right[0], "--n-resamples", "199")
+    assert code == 0, err
+    assert "Verdict: CALIBRATED" in out
