@@ -386,7 +386,7 @@ def _several_outcomes(
         return [Reading({"label": None, "votes": shares_of(term.sql for term in columns)},
                         "they are shares of a NUMBER of votes")]  # fmt: skip
     votes = ", ".join(term.sql for term in columns)
-    counts = {"label": None, "votes": votes}
+    counts: dict[str, Any] = {"label": None, "votes": votes}
     counted, several = "they count votes, or hold 1 for the class", "a row can have several labels"
     tails = [name.partition("_")[2] for name in names]
     stems = {name.partition("_")[0] for name in schema} - {n.partition("_")[0] for n in names}
@@ -396,7 +396,7 @@ def _several_outcomes(
     if len(found) != 1 or not all(tails):
         return [Reading(counts, counted)]
     probs = {"probs": ", ".join(quoted(f"{found[0]}_{tail}") for tail in tails)}
-    named = {} if given or found == ["p"] else probs
+    named: dict[str, Any] = {} if given or found == ["p"] else probs
     return [
         Reading(counts | named, counted),
         Reading({"multilabel": True} | named, f"{several} at once"),

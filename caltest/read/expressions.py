@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 COLUMNS_LISTED = 30
 
 
+#: Limits such as "<1" in a column, of which each is taken as a value, at most.
+MOST_LIMITS = 3
+
+
 #: Comparisons in the order of values, as polars names them in a plan.
 INEQUALITIES = {"Lt", "LtEq", "Gt", "GtEq"}
 
@@ -521,6 +525,20 @@ def out_of(words: pl.Series) -> int:
 def of_parts(sql: str, whole: int) -> str:
     """Return SQL that converts ``sql``, cells such as "8/10", to fractions; ``whole`` is 10."""
     return f"CAST(SPLIT_PART({sql}, '/', 1) AS DOUBLE) / {whole}"
+
+
+def halved_limits(sql: str, words: Sequence[str]) -> tuple[str, str] | None:
+    """Return (SQL, condition) that takes cells such as "<1" as half the number; None for others.
+
+    ``sql`` is the column and ``words`` are all its words that are no numbers.
+    """
+    limits = {word: re.fullmatch(r"[<≤]=?\s*(\d+(?:\.\d+)?)", word.strip()) for word in words}
+    if not 0 < len(limits) <= MOST_LIMITS or not all(limits.values()):
+        return None
+    halves = {word: float(found[1]) / 2.0 for word, found in limits.items() if found}
+    cases = " ".join(f"WHEN {sql} = '{word}' THEN {half:g}" for word, half in halves.items())
+    counts = " and ".join(f"{word!r} counts as {half:g}" for word, half in halves.items())
+    return f"CASE {cases} ELSE TRY_CAST({sql} AS DOUBLE) END", counts
 
 
 def literal(value: object, cells: pl.Series) -> str:

@@ -19,7 +19,15 @@ from caltest._base.written import several
 from caltest.data.questions import Column
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import Chosen, Wanted
-from caltest.read.expressions import Term, bound, kind_of, quoted, with_column, written_number
+from caltest.read.expressions import (
+    Term,
+    bound,
+    halved_limits,
+    kind_of,
+    quoted,
+    with_column,
+    written_number,
+)
 from caltest.read.formats import Table, retyped, unreadable
 from caltest.read.values import LISTED_VALUES, EvaluatedCells
 
@@ -127,6 +135,9 @@ def _refuse_words_of(
     if option in ("label", "event", "competing"):
         zero = with_column(sql, name, f"coalesce({number}, 0)")
         readings.append(Reading({option: zero}, f"{these} counts as 0"))
+    if (halved := halved_limits(column, counts["word"].to_list())) is not None and not seen[0]:
+        every[place[1]] = with_column(sql, name, halved[0])
+        readings.append(Reading({option: ", ".join(every)}, halved[1]))
     raise InvalidPredictionsError(
         f"{name} is {', '.join(listed)}{more}, first in row {cells[ROW_COLUMN][0] + first}, which "
         f"are not numbers, and {sql} needs numbers",

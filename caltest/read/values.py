@@ -33,6 +33,7 @@ from caltest.read.expressions import (
     as_decimals,
     ends_in,
     ends_of,
+    halved_limits,
     has_commas,
     is_american,
     key,
@@ -294,12 +295,24 @@ class EvaluatedCells:
         return self._of_each(sql if c == column else self.sql(c) for c in self.of("probs"))
 
     def _without_words(self, column: str, words: pl.Series) -> list[Reading]:
-        """Return the reading in which the one word among the numbers of a column says "missing".
+        """Return the readings of the one word among the numbers of a column: it says "missing".
+
+        Limits such as "<0.01" are half of that number, or missing.
 
         ``words`` are the cells that are no numbers. The list is empty where these are of several
         kinds, or hold digits, such as "<0.01".
         """
-        kinds = words.unique().to_list()
+        kinds = sorted(words.unique().to_list())
+        if (halved := halved_limits(self.sql(column), kinds)) is not None:
+            missing = f"TRY_CAST({self.sql(column)} AS DOUBLE)"
+            these = " and ".join(map(repr, kinds))
+            return [
+                Reading(self._with(column, halved[0]), halved[1]),
+                Reading(
+                    {**self._with(column, missing), "drop_missing": True},
+                    f"{these} {'is a missing value' if len(kinds) == 1 else 'are missing values'}",
+                ),
+            ]
         if len(kinds) != 1 or re.search(r"\d", kinds[0]):
             return []
         sql = f"NULLIF({self.sql(column)}, {literal(kinds[0], words)})"

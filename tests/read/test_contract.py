@@ -389,7 +389,7 @@ def test_one_word_among_numbers_is_a_missing_value_of_its_column(tmp_path):
     assert read_predictions(tmp_path / "f.csv", **options).labels.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("cells", ["<0.01", "-,0\nn.a."])
+@pytest.mark.parametrize("cells", ["ca. 0.01", "-,0\nn.a."])
 def test_words_of_two_kinds_or_with_digits_are_no_missing_values(tmp_path, cells):
     (tmp_path / "f.csv").write_text(f"p,y\n0.2,0\n{cells},1\n0.7,1\n")
     with pytest.raises(InvalidPredictionsError, match=r"row 2, which is not a number$") as caught:

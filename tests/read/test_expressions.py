@@ -97,3 +97,14 @@ def test_times_beside_percents_are_told_without_a_warning():
     y = (rng.random(200) < p).astype(np.int64)
     with np.errstate(all="raise"):
         assert not like_time(Rows(100.0 * p, y), Column("t", t))
+
+
+@pytest.mark.parametrize("probs", ["risk", "risk / 1"])
+def test_limits_are_half_their_number_or_missing(probs):
+    table = {"risk": ["<0.01", "0.5", "0.25"], "y": [0, 1, 0]}
+    readings = {r.when: r.options for r in refusal(table, probs=probs).readings}
+    assert {*readings} == {"'<0.01' counts as 0.005", "'<0.01' is a missing value"}
+    kept = read_predictions(table, **readings["'<0.01' counts as 0.005"])
+    assert kept.probs[:, 1].tolist() == [0.005, 0.5, 0.25]
+    options = {**readings["'<0.01' is a missing value"]}
+    assert read_predictions(table, **options).n == 2
