@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_hori
 from caltest.data.questions import Column, Rows, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
-from caltest.read.expressions import ends_of, in_order, key, literal, quoted, words_of
+from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
 from caltest.read.formats import Table
 from caltest.read.guesses import (
     CODES,
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
 
 #: Most readings that are offered; of more, places are.
 READINGS_OFFERED = 6
+
+
+#: Columns that a command lists by name; more are a pattern if there is one.
+COLUMNS_LISTED = 20
 
 
 #: Words up to which answers are compared without what all of them share.
@@ -102,7 +107,28 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
     ``head`` are the first rows, ``wanted`` the options given, and ``lacking`` "label", "probs" or
     "predicted_label". If nothing fits, the one reading has placeholders such as COLUMN.
     """
-    return _Readings(head, wanted).readings(lacking)
+    found = _Readings(head, wanted).readings(lacking)
+    return [
+        replace(r, options={o: _as_pattern(v, head.schema) for o, v in r.options.items()})
+        for r in found
+    ]
+
+
+def _as_pattern(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a pattern such as ``p_*`` for a list of more than 20 columns, else the value itself.
+
+    The pattern must stand for these columns in their order, among those of ``schema``.
+    """
+    if not isinstance(value, str) or value.count(",") < COLUMNS_LISTED:
+        return value
+    names = [term.column for term in terms_of(value, schema)]
+    head = commonprefix([name or "" for name in names])  # noqa: RUF071 (no paths)
+    if not re.fullmatch(r"\w+", head):
+        return value
+    for pattern in (f"{head}*", f"{head}[0-9]*"):
+        if [term.column for term in terms_of(pattern, schema)] == names:
+            return pattern
+    return value
 
 
 def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:

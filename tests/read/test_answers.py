@@ -10,6 +10,7 @@ import caltest as ct
 from caltest._base.written import DependenceDoubt
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError
 from caltest.read.files import read_predictions
+from caltest.read.suggestions import _as_pattern
 
 
 def refusal(columns, message, **options):
@@ -536,3 +537,26 @@ def test_a_coordinate_is_no_label_beside_a_match():
     assert not any(label.startswith("y") for label in labels)
     readings = refusal(columns, "y is", label="y", probs="score")
     assert readings[0][0]["label"] == "match = 'TP'"
+
+
+@pytest.mark.parametrize(("classes", "probs"), [
+    (30, "softmax_*"),
+    (20, ", ".join(f"softmax_{k}" for k in range(20))),
+])  # fmt: skip
+def test_commands_for_many_classes_have_a_pattern_of_columns(classes, probs):
+    rng = np.random.default_rng(5)
+    cells = {f"softmax_{k}": q for k, q in enumerate(rng.dirichlet(np.ones(classes), 300).T)}
+    table = pl.DataFrame({**cells, "gt": rng.integers(0, classes, 300)})
+    with pytest.raises(InvalidPredictionsError) as caught:
+        read_predictions(table)
+    assert [r.options for r in caught.value.readings] == [{"label": "gt", "probs": probs}]
+
+
+def test_a_pattern_of_columns_stands_for_these_columns_only():
+    names = [f"p{k}" for k in range(30)]
+    listed = ", ".join(names)
+    assert _as_pattern(listed, dict.fromkeys(names)) == "p*"
+    assert _as_pattern(listed, dict.fromkeys([*names, "pred"])) == "p[0-9]*"
+    assert _as_pattern(listed, dict.fromkeys([*names, "p99"])) == listed
+    backwards = ", ".join(names[::-1])
+    assert _as_pattern(backwards, dict.fromkeys(names)) == backwards
