@@ -268,6 +268,8 @@ def read_models(
         try:
             data[name] = reader(path, options | lent.get(path, {}))
         except ct.InvalidPredictionsError as error:
+            if lending := _lending(path, files, options):
+                raise lending from None
             only = [dict(reading.options) for reading in error.readings]
             if only != [{"from_logits": True}] or options["from_logits"]:
                 raise
@@ -286,6 +288,29 @@ def read_models(
         )
     data = {name: data[name] for name in files}
     return common_rows(data) if options["ids"] and options["drop_missing"] else data
+
+
+def _lending(path: Any, files: dict[str, Any], options: dict[str, Any]) -> Refusal | None:
+    """Return the refusal of a file that lacks the named label, which other files have.
+
+    Its command takes the labels by id. ``path`` is the file, ``files`` are those of all models, and
+    ``options`` the values of the command's options by name. None if the label is not at fault, or
+    if ids or the name of the label are not recognised.
+    """
+    from caltest.read.files import lent_labels, shared_ids
+
+    label, paths = options["label"], [*files.values()]
+    if label is None or not all(isinstance(file, Path) and file.is_file() for file in paths):
+        return None
+    ids = options["ids"] or shared_ids(paths)
+    lent = lent_labels(paths)
+    if ids is None or path not in lent:
+        return None
+    return Refusal(
+        f"{path.name} has no column {label}, but {lent[path]['label'].name} has: its labels can be "
+        f"matched by {ids}",
+        Reading({"label": None, "ids": ids}),
+    )
 
 
 def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:

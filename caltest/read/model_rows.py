@@ -233,6 +233,32 @@ def common_ids(sources: Sequence[object]) -> dict[str, int]:
     return found
 
 
+def _doubled_id(names: Sequence[str], sources: Sequence[object]) -> str:
+    """Return a clause about the first id that stands twice in one table and once in another.
+
+    ``names`` are those of the tables ``sources``. "" if no shared column names the rows of one.
+    """
+    with ExitStack() as stack:
+        tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]
+        schemas = [table.schema for table in tables]
+        for name in (n for n in schemas[0] if all(n in schema for schema in schemas)):
+            found = [words_of(t.frame.select(name).collect()[name]) for t in tables]
+            words = [w.drop_nulls() for w in found if w is not None]
+            sets = [{*w.to_list()} for w in words]
+            single = [len(s) == len(w) for s, w in zip(sets, words, strict=True)]
+            if len(sets) < len(tables) or all(single) or not any(single):
+                continue
+            if 2 * len(set.intersection(*sets)) < max(map(len, sets)):
+                continue
+            k = single.index(False)
+            cells = words[k].filter(words[k].is_duplicated())
+            return (
+                f"{name} is {cells[0]!r} in {int((words[k] == cells[0]).sum())} rows of {names[k]} "
+                f"({cells.n_unique()} such ids): keep one row of each, and match by {name}"
+            )
+    return ""
+
+
 def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
     """Return whether rows of the same ids have the same labels, beyond chance.
 
@@ -312,6 +338,8 @@ def refuse_other_rows(
     counts = {tuple(np.bincount(d.labels).tolist()) for d in data}
     if len(counts) > 1:  # else they may be one set in two orders, as the comparison says
         reason = "no column names rows that all of them have"
+        if doubled := _doubled_id(names, sources):
+            reason = doubled
         if columns:
             reason = f"rows of one {' or '.join(columns)} have different outcomes"
         raise InvalidPredictionsError(

@@ -319,3 +319,33 @@ def test_several_labels_are_offered_with_the_predictions_that_end_alike(species,
     code, out, err = run(*right[0], "--n-resamples", "199")
     assert code == 0, err
     assert "Verdict: CALIBRATED" in out
+
+
+@pytest.fixture
+def two_models(tmp_path, rng):
+    """A function that writes two models' files; ``change`` edits the columns of the old one."""
+    p = rng.beta(2.0, 3.0, 1200).round(4)
+    ids = [f"req-{k}" for k in range(1200)]
+    new = {"id": ids, "prob": p, "label": (rng.random(1200) < p) * 1}
+
+    def files(change):
+        old = change({name: [*column] for name, column in new.items()})
+        return write(tmp_path / "new.csv", **new), write(tmp_path / "old.csv", **old)
+
+    return files
+
+
+def test_labels_that_only_one_file_has_are_matched_by_id(two_models, run):
+    new, old = two_models(lambda c: {"id": c["id"], "prob": c["prob"]})
+    code, _, err = run("gate", new, "--against", old, "--label", "label", "--margin", "0.02")
+    assert code == 2
+    assert "old.csv has no column label, but new.csv has" in err
+    ((_, words),) = commands_of(err)
+    assert "passed" in run(*words)[1].lower()
+
+
+def test_the_id_that_one_file_has_twice_is_named(two_models, run):
+    new, old = two_models(lambda c: {name: [*v, *v[7:9]] for name, v in c.items()})
+    code, _, err = run("gate", new, "--against", old, "--margin", "0.02")
+    assert code == 2
+    assert "id is 'req-7' in 2 rows of old (2 such ids): keep one row of each" in err
