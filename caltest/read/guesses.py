@@ -74,7 +74,7 @@ ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".s
 
 
 #: Words in names of columns that hold log-odds, and the size from which on a number is none.
-LOG_ODDS = frozenset("logit logits raw margin decision logodds lod lp linpred score".split())  # noqa: SIM905
+LOG_ODDS = frozenset("logit logits raw margin decision logodds lp linpred score".split())  # noqa: SIM905
 MOST_LOG_ODDS = 50.0
 
 
@@ -84,7 +84,7 @@ MOST_MODELS = 6
 
 #: How the name of a prediction says from which number on an outcome is the event.
 THRESHOLD = re.compile(
-    r"(?:^|_)(ge|geq|atleast|min|gt|above|over|exceeds?)_?(\d+(?:\.\d+)?)", re.IGNORECASE
+    r"(?:^|_)(ge|geq|min|gt|above|over|exceeds?)_?(\d+(?:\.\d+)?)", re.IGNORECASE
 )
 
 
@@ -642,7 +642,7 @@ class Head:
         match = THRESHOLD.search(said[0]) if len(said) == 1 else None
         if match is None:
             return {"label": f"{quoted(name)} >= NUMBER"}, ""
-        sign = ">=" if match[1].lower() in ("ge", "geq", "atleast", "min") else ">"
+        sign = ">=" if match[1].lower() in ("ge", "geq", "min") else ">"
         label = f"{quoted(name)} {sign} {match[2]}"
         return {"label": label}, f"the event is {name} {sign} {match[2]}"
 

@@ -778,8 +778,8 @@ def decimal_odds(d: Draw) -> Case:
     P = 1 / odds / (1 / odds).sum(axis=1, keepdims=True)
     k = (P.cumsum(axis=1) > d.rng.random((d.n, 1))).argmax(axis=1)
     cells = {"HomeTeam": d.rng.choice(["Arsenal", "Everton", "Leeds"], d.n)}
-    cells |= {"FTR": np.array([*"HDA"])[k]}
-    cells |= {f"B365{side}": odds[:, j] for j, side in enumerate("HDA")}
+    cells |= {"FTR": np.array(["H", "D", "A"])[k]}
+    cells |= {f"B365{side}": odds[:, j] for j, side in enumerate(("H", "D", "A"))}
     return Case("decimal odds", cells, P, k, {}, holds=("",))
 
 
