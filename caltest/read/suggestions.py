@@ -28,16 +28,15 @@ from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
 from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
 from caltest.read.formats import Table
+from caltest.read.grade_guesses import REQUIRED, likely_grades
 from caltest.read.guesses import (
     CODES,
     MOST_LABELS,
     MOST_WORDS,
-    REQUIRED,
     TELLING,
     TELLS,
     Head,
     Options,
-    likely_grades,
     numbers_of,
     text_literal,
 )
@@ -291,15 +290,7 @@ class _Readings(Head):
         plain = [p for p, _ in pairs if "NUMBER" not in str(p.get("label"))]
         if (shares := self.shares()) and not (plain or answers):
             return shares
-        votes = self.votes(probs)
-        counted = {root for r in votes for root in self.roots(r.options["votes"])}
-        if (
-            votes
-            and not answers
-            and all({*self.roots(p.get("label"))} <= counted for p, _ in pairs)
-        ):
-            return votes
-        if (votes := self.votes_of_raters(pairs, probs)) and not answers:
+        if (votes := self.of_votes(pairs, probs)) and not answers:
             return votes
         if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
             given = {"label": "label" in self.given, "probs": "probs" in self.given}
@@ -406,6 +397,20 @@ class _Readings(Head):
             return []
         options = {"probs": ", ".join(map(quoted, probs)), "votes": shares_of(map(quoted, votes))}
         return [Reading(options, f"{', '.join(votes)} are shares of a NUMBER of votes")]
+
+    def of_votes(
+        self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
+    ) -> list[Reading]:
+        """Return the reading of votes on each row, where ``pairs`` name no other outcome; or [].
+
+        ``pairs`` are the likely outcomes with predictions, ``probs`` the guessed options for the
+        predictions.
+        """
+        counts = self.votes(probs)
+        columns = {root for r in counts for root in self.roots(r.options["votes"])}
+        if counts and all({*self.roots(p.get("label"))} <= columns for p, _ in pairs):
+            return counts
+        return self.votes_of_raters(pairs, probs)
 
     def votes(self, probs: Sequence[Options]) -> list[Reading]:
         """Return the reading of two columns of counts called after no and yes: votes of each row.
