@@ -13,10 +13,10 @@ def rng():
 def losses(p, y):
     """Losses of each row, by name."""
     q = np.where(y == 1, p, 1 - p)
-    return {"nll": -np.log(q), "brier": (y - p) ** 2, "gap": 3 * abs(y - p) + 1, "lik": q}
+    return {"nll": -np.log(q), "brier": (y - p) ** 2, "gap": 3 * abs(y - p) + 1, "chance": q}
 
 
-@pytest.mark.parametrize("kind", ["nll", "brier", "gap", "lik"])
+@pytest.mark.parametrize("kind", ["nll", "brier", "gap", "chance"])
 def test_a_loss_of_each_row_is_not_searched_for_segments(tmp_path, rng, run, kind):
     p = rng.beta(2.0, 4.0, 1500).round(4)
     y = (rng.random(1500) < p) * 1
