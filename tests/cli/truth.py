@@ -669,7 +669,7 @@ def exceedances(d: Draw) -> Case:
     """Probabilities of at least the classes 1, 2 and 3 of 0 to 3."""
     d.n = 1000
     P, k = _classes(d, 4)
-    above = np.round(1.0 - P.cumsum(axis=1)[:, :3], 4)
+    above = np.clip(np.round(1.0 - P.cumsum(axis=1)[:, :3], 4), 0.0, 1.0)  # P sums to 1.0001
     cells = {f"p_ge{j + 1}": above[:, j] for j in range(3)} | {"label": k}
     case = Case("exceedances", cells, P, k, {})
     case.holds = ("are probabilities of at least that class",)
