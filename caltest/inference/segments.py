@@ -470,7 +470,7 @@ def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
 
 
 #: Share of the expected events that must be absent beyond all others in a column of numbers.
-ABSENT = 0.25
+SHARE_BEYOND = 0.25
 
 
 def _beyond_events(x: FloatArray, event: BoolArray, p: FloatArray) -> list[BoolArray]:
@@ -482,7 +482,7 @@ def _beyond_events(x: FloatArray, event: BoolArray, p: FloatArray) -> list[BoolA
     if not event.any() or np.isnan(x[event]).any():
         return []
     sides = [x > x[event].max(), x < x[event].min()]
-    return [side for side in sides if p[side].sum() >= ABSENT * p.sum()]
+    return [side for side in sides if p[side].sum() >= SHARE_BEYOND * p.sum()]
 
 
 def _contradictions(values: FloatArray, event: BoolArray) -> int:

@@ -34,7 +34,7 @@ from caltest.read.expressions import (
     words_of,
 )
 from caltest.read.files import is_in_memory, naming, table_of
-from caltest.read.grade_guesses import GRADE_NAMES, LISTED_READINGS, REQUIRED, likely_grades
+from caltest.read.guesses import GRADE_NAMES, LISTED_READINGS, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells
 

@@ -28,15 +28,16 @@ from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
 from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
 from caltest.read.formats import Table
-from caltest.read.grade_guesses import REQUIRED, likely_grades
 from caltest.read.guesses import (
     CODES,
     MOST_LABELS,
     MOST_WORDS,
+    REQUIRED,
     TELLING,
     TELLS,
     Head,
     Options,
+    likely_grades,
     numbers_of,
     text_literal,
 )
@@ -52,7 +53,7 @@ READINGS_OFFERED = 6
 
 
 #: Columns that a command lists by name; more are a pattern if there is one.
-COLUMNS_LISTED = 20
+NAMED_IN_COMMAND = 20
 
 
 #: Words up to which answers are compared without what all of them share.
@@ -118,7 +119,7 @@ def _as_pattern(value: Any, schema: Mapping[str, Any]) -> Any:
 
     The pattern must stand for these columns in their order, among those of ``schema``.
     """
-    if not isinstance(value, str) or value.count(",") < COLUMNS_LISTED:
+    if not isinstance(value, str) or value.count(",") < NAMED_IN_COMMAND:
         return value
     names = [term.column for term in terms_of(value, schema)]
     head = commonprefix([name or "" for name in names])  # noqa: RUF071 (no paths)

@@ -359,7 +359,7 @@ DATE_FORMATS = (
     (r"\d{1,2}/\d{1,2}/\d{4}", "%m/%d/%Y"),
 )
 #: Columns of dates that are looked at, at most, and share of rows in which the start comes first.
-MOST_DATES, IN_ORDER = 6, 0.99
+MOST_DATES, START_FIRST = 6, 0.99
 
 
 def spans_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
@@ -374,7 +374,7 @@ def spans_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     for start, end in permutations([*dates][:MOST_DATES], 2):
         days = dates[end][0] - dates[start][0]
         known = days.drop_nulls()
-        if known.len() and (known >= 0).mean() >= IN_ORDER and (known > 0).any():  # type: ignore[operator]
+        if known.len() and (known >= 0).mean() >= START_FIRST and (known > 0).any():  # type: ignore[operator]
             sql = f"{dates[end][1]} - {dates[start][1]}"
             values = days.cast(float).fill_null(np.nan).to_numpy()
             spans.append(Column(f"the time from {start} to {end}", values, None, sql))
