@@ -90,8 +90,8 @@ THRESHOLD = re.compile(
 
 #: Names of columns that say which model a row is of, which is no outcome.
 NEVER_OUTCOMES = frozenset(
-    "model models model_name model_id modell modelo algorithm learner".split()
-)  # noqa: SIM905
+    ["model", "models", "model_name", "model_id", "modell", "modelo", "algorithm", "learner"]
+)
 
 
 #: How names of columns say that they hold logarithms of probabilities.
