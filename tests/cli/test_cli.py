@@ -207,6 +207,7 @@ def test_values_print_as_they_are_parsed():
         assert shared.parse(repr(value), vocabulary) == value
 
 
+@pytest.mark.slow
 def test_clusters_and_subgroups_of_a_file(tmp_path, refused, done):
     rng = np.random.default_rng(3)
     p = rng.random(120)

@@ -42,6 +42,7 @@ def test_published_decision_curves(data_dir, tmp_path):
     assert len(outcome.result.checks) == 8
 
 
+@pytest.mark.slow
 def test_report_holds_every_check_and_figure(tmp_path):
     import matplotlib
 

@@ -50,6 +50,7 @@ def test_swap_against_enumeration(rng, statistic):
     assert (result.low, result.tested) == (None, result.statistic)
 
 
+@pytest.mark.slow
 def test_swap_without_pairs_against_enumeration(rng):
     a, b, labels = vectors(rng, 6, 2)
     looks = [EVENT(ct.Predictions(*rows)) for rows in ((a, labels), (b[:4], labels[:4]))]

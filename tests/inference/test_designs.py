@@ -203,6 +203,7 @@ def test_certain_predictions_that_are_right_do_not_inflate_the_noise(seed):
     assert found.low == 0.0 < found.high < 0.1  # rounding made κ endless, and the upper end 1
 
 
+@pytest.mark.slow
 def test_swapping_clusters_by_enumeration(rng):
     p, q = rng.random((2, 8))
     y, g = rng.integers(0, 2, 8), np.array([0, 0, 1, 1, 1, 2, 3, 3])

@@ -68,7 +68,7 @@ def test_more_classes_have_the_promise_and_its_picture():
     assert "gained" in first.svg
 
 
-@pytest.mark.parametrize("verb", ["audit", "report"])
+@pytest.mark.parametrize("verb", ["audit", pytest.param("report", marks=pytest.mark.slow)])
 def test_the_command_line_takes_a_threshold_or_a_file(verb, done, tmp_path):
     rng = np.random.default_rng(1)
     p = rng.random(300).round(3)

@@ -84,6 +84,7 @@ def test_four_verdicts_from_one_pair_of_bounds(n, gap, tolerance, verdict, rejec
         assert (report.high <= tolerance) == (verdict is not AuditVerdict.CANNOT_TELL)
 
 
+@pytest.mark.slow
 def test_a_subgroup_that_is_far_off_is_not_too_little_to_matter():
     p, y = drawn(20_000, seed=9)
     group = np.where(np.arange(p.size) < 500, "few", "many")
@@ -159,6 +160,7 @@ def test_the_bounds_of_a_difference_are_its_extremes():
         assert check.high == pytest.approx(values.max(), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_gate_of_tallies_is_that_of_rows(weighted):
     right, steep, y = two_models(3000)

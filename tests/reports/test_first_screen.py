@@ -137,6 +137,7 @@ def test_several_classes_count_what_is_wrong_and_say_top_label():
     assert "Brier score, top label" in report.to_html()
 
 
+@pytest.mark.slow
 def test_a_report_comes_back_from_json(page):
     again = ct.Report.from_json(page.to_json())
     assert again.screen == page.screen

@@ -365,6 +365,7 @@ def test_a_stacked_table_has_a_scale_below_every_interval(page, tmp_path):
     assert narrow.endswith(f" {len(page.screen.parts)}")
 
 
+@pytest.mark.slow
 def test_a_page_opens_five_parts_and_folds_the_others(page, sites):
     for report in (page, sites):
         html = report.to_html()

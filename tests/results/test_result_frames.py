@@ -133,6 +133,7 @@ def test_a_tuple_of_floats_keeps_its_gaps_in_json():
     assert all(map(math.isnan, type(groups).from_json(changed.to_json()).predicted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("imported", "made"), [("polars", "polars"), ("pandas", "pandas")])
 def test_a_frame_is_of_the_library_that_is_in_use(imported, made):
     pytest.importorskip(imported)

@@ -53,7 +53,7 @@ def same_totals(made, tally, tolerance=Fraction(1, 10**9)):
         assert abs(got - wanted) <= tolerance * abs(wanted), name
 
 
-@pytest.mark.parametrize("grid", [2, 7, 4800, 10**6])
+@pytest.mark.parametrize("grid", [2, 7, 4800, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_the_query_has_the_sums_of_the_rows(grid):
     p, y = hard()
     result, tally = in_duckdb({"p": p, "y": y}, grid=grid), ct.Tally.of(p, y, grid=grid)
