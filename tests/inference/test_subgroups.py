@@ -329,7 +329,7 @@ def test_comparisons_of_subgroups_are_those_of_their_rows():
     with pytest.raises(ct.StatisticError, match="compare_models does not take by"):
         ct.compare_models({"a": p, "b": q, "c": p}, y, by=by)
     with pytest.raises(ct.StatisticError, match="two models on the same rows"):
-        ct.compare(p, q, y, by=by, labels_b=1 - y)
+        ct.compare(p, q, y, by=by, labels_b=y, as_is=True)
     with pytest.raises(ct.InvalidPredictionsError, match="different by"):
         ct.compare(ct.Predictions.of(p, y, by=by), ct.Predictions.of(q, y))
 
