@@ -136,6 +136,7 @@ def test_the_version_and_the_dependencies_are_the_same_wherever_they_stand():
         assert spec.replace(">=", "==") in oldest
 
 
+@pytest.mark.slow
 def test_the_worked_examples_run():
     """The statistic and the scheme of the page for contributors, in the order of the page."""
     page = (DOCS / "own_statistic.md").read_text(encoding="utf-8")
