@@ -218,8 +218,11 @@ class OneRowPerCluster(Scheme):
 
     Each of M = ``draws`` draws gives a valid p-value. They are combined as M / k times the k-th
     smallest, k = ⌈M / 4⌉ (Rüger, Metrika 25, 1978; Vovk & Wang, Biometrika 107, 2020), which is
-    valid for any dependence within clusters. Every cluster has equal weight, whatever its size. In
-    600 data sets of 100 clusters of five, slope 0.5, it rejects .99 (independent rows), .96 (a
+    valid for any dependence within clusters. Every cluster has equal weight, whatever its size, so
+    that sizes must not depend on outcomes: where rows end with the event, 27 of 30 calibrated
+    panels were rejected at .05. Test the first row of each cluster there.
+
+    In 600 data sets of 100 clusters of five, slope 0.5, it rejects .99 (independent rows), .96 (a
     shared label) and .63 (copies) at .05; twice the median .91, .85 and .70, twice the mean .23,
     .35 and .70, a single draw .80, .77 and .77. Sizes were at most .017.
     """
