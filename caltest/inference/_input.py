@@ -58,10 +58,11 @@ SomeSource = TypeVar("SomeSource", bound=RowsOrTally)
 
 
 class RowFact(Enum):
-    """Kinds of design information of rows, in the order in which a verb refuses them.
+    """Kinds of design information of rows, in the order in which a public function refuses them.
 
-    ``option`` is the argument, ``words`` its name in messages, ``advice`` the remedy where a test
-    does not take it. ``ids`` are no design: they only bring rows into one order.
+    Each member has three strings. ``option`` is the argument of public functions, such as "by",
+    ``words`` the name in messages, and ``advice`` a clause that ends the message of a function that
+    does not take it, "" for none. ``ids`` are no member: they only bring rows into one order.
     """
 
     WEIGHTS = "weights", "weights", ""
@@ -100,7 +101,12 @@ class RowFact(Enum):
         self.option, self.words, self.advice = option, words, advice
 
     def of(self, data: Predictions) -> object:
-        """Return this information of the rows, such as their clusters; None if they have none."""
+        """Return this kind of design information of the rows ``data``; None if they have none.
+
+        It is the field of :class:`Predictions` called ``option``, such as the weights (n,).
+        Clusters are returned as their number, several labels a row as True, and a second column of
+        clusters as its numbers (n,).
+        """
         if self is RowFact.LABEL_SETS:
             return data.multilabel or None
         if self is RowFact.CROSSED:
@@ -110,11 +116,10 @@ class RowFact(Enum):
 
 
 class Tallied(Enum):
-    """Which tallies a verb takes in place of rows.
+    """Which tallies (sums over fine bins) a public function takes in place of rows.
 
-    None, plain tallies, or also tallies of clusters.
-
-    The values are the words of the table in docs/row_facts.md.
+    Members: none, plain tallies, or also tallies of clusters. The values are the words of the table
+    in docs/row_facts.md.
     """
 
     NONE = "–"
@@ -123,10 +128,10 @@ class Tallied(Enum):
 
 
 class Takes(NamedTuple):
-    """Input that one verb takes.
+    """Frozen description of the input that one public function takes besides plain rows.
 
-    Design information of rows (``facts``), and tallies (``tally``). ``tally`` says whether the verb
-    takes no tallies, plain ones, or tallies of clusters as well.
+    ``facts`` are the kinds of design information of rows that it takes. ``tally`` says whether it
+    takes no tallies (sums over fine bins), plain ones, or tallies of clusters as well.
     """
 
     facts: frozenset[RowFact]
@@ -134,9 +139,10 @@ class Takes(NamedTuple):
 
 
 def _table() -> dict[str, Takes]:
-    """Return, by name of the verb, the kinds of input and row facts that it accepts.
+    """Return the input that each public function takes, :class:`Takes` by name of the function.
 
-    The table in docs/row_facts.md is printed from it.
+    A :class:`Takes` lists the kinds of design information, such as weights, and of tallies (sums
+    over fine bins). The table in docs/row_facts.md is printed from it.
     """
     (weights, clusters, by, folds, followup, features, horizon, label_sets, crossed) = RowFact
     rows = frozenset({weights, clusters, folds, horizon, crossed})
@@ -197,11 +203,13 @@ def take_rows(
     verb: str, probs: object, labels: object, facts: RowFacts, *, in_order: bool = False,
     stakes: bool = False,
 ) -> Predictions:  # fmt: skip
-    """Validate the arguments of a verb; return its rows as :class:`Predictions`.
+    """Validate the arguments of a public function; return its rows as :class:`Predictions`.
 
-    The arguments are those of :meth:`Predictions.of`. ``in_order`` is for tests of rows in time
-    order, which allow for dependence on earlier rows. With ``stakes`` weights count as amounts,
-    otherwise only by their ratios.
+    ``verb`` is the name of the function, such as "compare", and ``facts`` holds its keyword
+    arguments on the design. ``probs``, ``labels`` and these are the arguments of
+    :meth:`Predictions.of`. ``in_order`` is for tests of rows in time order, which allow for
+    dependence on earlier rows. With ``stakes`` weights count as amounts, otherwise only by their
+    ratios.
 
     Raises
     ------
@@ -210,8 +218,10 @@ def take_rows(
     DoubtfulInputError
         For arrays whose values suggest another meaning, without ``as_is=True``.
     UnsupportedFactError, StatisticError
-        For design information that the verb does not take (``TAKES``), rows to which the
-        predictions were fitted, and rows of a single cluster.
+        For design information that the function does not take (``TAKES``), a tally (sums over fine
+        bins), rows to which the predictions were fitted, and rows of a single cluster.
+    TypeError
+        For an unknown keyword.
     """
     if isinstance(probs, AnyTally):
         raise StatisticError(f"{verb} needs the rows, and a tally has none: pass their predictions")
@@ -229,7 +239,8 @@ def take_rows(
 def refuse_unknown_facts(verb: str, facts: RowFacts) -> None:
     """Raise TypeError for an unknown keyword among ``facts``, with the most similar known one.
 
-    ``verb`` is the name of the function that was called.
+    ``facts`` are the keyword arguments on the design, by name, with which a function was called,
+    and ``verb`` is the name of that function.
     """
     for name in sorted(facts.keys() - Facts.__annotations__.keys()):
         raise unknown(verb, name, ["labels", *Facts.__annotations__])
@@ -240,9 +251,14 @@ def admitted(
 ) -> Predictions:
     """Return rows in the form that a test uses, with notes on anything that puts p-values in doubt.
 
-    ``in_order`` is for tests that allow for dependence on earlier rows; ``stakes`` keeps weights as
-    amounts instead of ratios. UnsupportedFactError for designs that the verb does not take.
-    ``verb`` is the public function that asks.
+    ``verb`` is the name of the public function that asks, such as "compare". ``in_order`` is for
+    tests that allow for dependence on earlier rows. Weights are scaled, as only their ratios count,
+    unless ``stakes`` keeps them as amounts. Rows of a time series (``horizon``) are sorted by time.
+    Without anything to note the object ``data`` may be returned itself.
+
+    UnsupportedFactError for a design that the function does not take. StatisticError for rows to
+    which the predictions were fitted, for rows of one cluster only, and for a series that is too
+    short.
     """
     # Tests look at ratios of weights; whole numbers among them have exact laws
     if data.weights is not None and not stakes:
@@ -290,11 +306,12 @@ DEPENDENT_SUBGROUPS = 10
 
 
 def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
-    """Return a note in a list if clusters lie within subgroups, such as patients within hospitals.
+    """Return a list with a note if clusters lie within subgroups, as patients within hospitals.
 
-    ``by`` and ``clusters`` (n,) name the subgroup and the cluster of every row. Clusters alone do
-    not allow for effects that all rows of one subgroup share. The list is empty if they do not
-    nest.
+    ``by`` (n,) or (n, C) names the subgroup of every row by one or more columns, ``clusters`` (n,)
+    its cluster. Clusters alone do not allow for effects that all rows of one subgroup share. The
+    note is a sentence that recommends the column of subgroups as clusters. The list is empty if
+    clusters do not nest in a column with at least 10 subgroups.
     """
     clusters = by_appearance(clusters)
     count = int(clusters.max()) + 1
@@ -314,11 +331,12 @@ def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
 
 
 def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
-    """Yield doubts about a test of these rows.
+    """Yield notes (:class:`Doubt`, a text) with reasons to doubt a test of these rows.
 
-    They are residuals associated with weights, and neighbouring rows whose residuals agree. The
-    second is left out with ``in_order``, for tests that allow for dependence on earlier rows, and
-    for rows whose dependence is declared.
+    One says that residuals are associated with the weights, the other that residuals of
+    neighbouring rows agree more than by chance. The second is left out with ``in_order``, for tests
+    that allow for dependence on earlier rows, and for rows with clusters, folds or follow-up, or
+    behind a lens.
     """
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
@@ -356,11 +374,12 @@ _NEIGHBOURS: WeakKeyDictionary[Predictions, float] = WeakKeyDictionary()
 def neighbours(data: Predictions) -> float:
     """Return z of the products of neighbouring residuals, Σ a / √Σ a², a_i = x_i x_{i+1}.
 
-    A large z is a sign that neighbouring rows depend on each other. x is the residual of the event,
-    or of whether the most likely class occurred (with more than two classes only the latter), less
-    its mean among rows with about the same prediction, in the same subgroup if subgroups hold 50
-    rows on average. The larger z counts. It is 0 where few surprises are expected. O(n log n), once
-    for the same predictions.
+    A large z is a sign that neighbouring rows depend on each other. x is the residual (outcome less
+    probability) of whether the most likely class occurred, less its mean among rows with about the
+    same prediction, and in the same subgroup if subgroups hold 50 rows on average. For two classes
+    z is computed for the residual of class 0 as well, and the larger one returned. z is 0 if fewer
+    than 20 rows are expected to have another class than the most likely one. O(n log n); the value
+    is kept for each object ``data``.
     """
     if data not in _NEIGHBOURS:
         z, top = [], largest(data.probs)
@@ -383,9 +402,10 @@ def neighbours(data: Predictions) -> float:
 def _within_subgroups(by: AnyArray, part: IntArray) -> IntArray:
     """Return a finer numbering of parts of the rows, (n,), each part within one subgroup.
 
-    ``part`` (n,) is the number of each row's part, such as a range of predictions, and ``by`` (n,)
-    or (n, C) its subgroup by one or more columns. A column is left out if parts would become too
-    small. Differences between subgroups are then no dependence of neighbouring rows.
+    ``part`` (n,) is the number of each row's part, such as a quarter of the predictions, and ``by``
+    (n,) or (n, C) its subgroup by one or more columns. A column is left out if parts would then
+    have fewer than 50 rows on average. With residuals centred in these parts, differences between
+    subgroups do not look like dependence of neighbouring rows.
     """
     for column in by.reshape(len(by), -1).T:
         finer = np.unique(column, return_inverse=True)[1].ravel()
@@ -404,8 +424,10 @@ def take_rows_or_tally(
 ) -> RowsOrTally:  # fmt: skip
     """Validate rows as :func:`take_rows` does, or a tally; return the rows or the tally.
 
-    ``verb`` is the public function that asks. If the sums of a tally cannot answer one of the
-    ``statistics`` through ``lens``, its sampled rows are returned.
+    A tally has sums over fine bins in place of rows, and ``probs`` may be one, or several for
+    several lenses. ``verb`` is the name of the public function that asks, and ``facts`` are its
+    keyword arguments on the design. The member for ``lens`` is returned; if its sums cannot answer
+    one of the ``statistics`` (None for no statistic), the sampled rows that it keeps are returned.
     """
     if isinstance(probs, AnyTally):
         probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
@@ -418,11 +440,14 @@ def take_tally(
     verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
 ) -> AnyTally:  # fmt: skip
-    """Validate a tally for a verb; return its member for ``lens``, or all members with ``whole``.
+    """Validate a tally for a public function.
 
-    ``verb`` is the public function that asks, named in messages. A tally holds labels and design
-    information already: StatisticError for ``labels`` other than None, and for design arguments
-    (``facts``). ``lens`` None is the tally's usual lens.
+    Return its member for ``lens``, or all with ``whole``.
+
+    A tally has sums over fine bins in place of rows; ``lens`` None is its usual lens. ``verb`` is
+    the name of the function that asks. StatisticError for ``labels`` other than None and for design
+    arguments (``facts``, by name), as a tally holds both already, and for a tally of clusters where
+    the function takes none.
     """
     for name in ["labels"] * (labels is not None) + sorted(facts):
         raise StatisticError(f"{verb}: a tally has its own labels and facts: leave out {name}")
@@ -439,8 +464,9 @@ def rows_where_needed(
 ) -> T | Predictions:
     """Return the sampled rows of tallies if their sums cannot answer one of the ``pairs``.
 
-    A pair is (statistic, lens), where None stands for the default. Otherwise the input ``tally`` is
-    returned unchanged.
+    Tallies have sums over fine bins, and may keep a sample of the rows. A pair is (statistic,
+    lens), where None stands for no statistic and the usual lens. Otherwise ``tally`` is returned
+    unchanged, as is any other input and a tally that keeps no rows.
     """
     if not isinstance(tally, AnyTally) or tally.rows is None:
         return tally
@@ -462,14 +488,17 @@ def take_models(
     verb: str, models: Mapping[str, object], labels: object, facts: Facts, remedy: str = "",
     own_labels: bool = False,
 ) -> dict[str, Predictions]:  # fmt: skip
-    """Return the rows of several models by name, in the order of the first, by ids or indexes.
+    """Validate several models of the same observations; return their rows by name of the model.
 
-    ``verb`` is the public function that asks: its name in messages, and in ``TAKES`` for the facts
-    that it accepts. ``models`` are predictions by name, and ``labels`` their common outcomes. A
-    model that is :class:`Predictions`, or a table with labels, gives the labels for all. ``remedy``
-    is advice that messages add for models of different rows ("" if there is none). With
-    ``own_labels`` all models have to be :class:`Predictions`, and may have other outcomes of the
-    same rows. InvalidPredictionsError names the model.
+    Rows are brought into the order of the first model, by ids or by pandas indexes. ``models`` are
+    predictions by name, and ``labels`` their common outcomes. A model that is :class:`Predictions`,
+    or a table with labels, gives the labels for all. ``facts`` are the keyword arguments on the
+    design, and ``verb`` is the name of the public function that asks. ``remedy`` is advice that
+    messages add for models of different rows ("" if there is none). With ``own_labels`` all models
+    have to be :class:`Predictions`, and may have other outcomes of the same rows.
+
+    InvalidPredictionsError for a model that cannot be read, which it names, and for models of
+    different rows; other errors as in :func:`take_rows`.
     """
     tables, notes = models, dict[str, str]()
     if own_labels and not all(isinstance(model, Predictions) for model in models.values()):
@@ -503,9 +532,11 @@ def take_models(
 def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> MatchedRows:
     """Return models and labels with rows in the same order, matched by their pandas indexes.
 
-    The result has ``models`` by name, ``labels``, and ``notes`` by name on how rows were matched.
-    If ``facts`` name a column of ids, rows are left as they are, because ids are matched later.
-    InvalidPredictionsError if indexes differ in more than their order.
+    ``models`` are predictions by name. The result has the fields ``models``, again by name,
+    ``labels``, and ``notes``: a sentence on how rows were matched, by name of the model. If
+    ``facts`` (keyword arguments on the design) name a column of ids, rows are left as they are,
+    because ids are matched later. InvalidPredictionsError if indexes differ in more than their
+    order.
     """
     if isinstance(facts.get("ids"), str):
         return MatchedRows({**models}, labels, {})
@@ -513,9 +544,9 @@ def paired_rows(models: Mapping[str, object], labels: object, facts: Fields) -> 
 
 
 def noted(data: SomeSource, note: str | None) -> SomeSource:
-    """Return rows with a note on how they were matched; without a note, the data unchanged.
+    """Return rows with ``note``, a sentence, added to their field ``notes``.
 
-    The note is added to the field ``notes``; tallies are returned unchanged.
+    The data are returned unchanged without a note (None), and if they are a tally (sums over bins).
     """
     if note is None or not isinstance(data, Predictions):
         return data
@@ -523,9 +554,10 @@ def noted(data: SomeSource, note: str | None) -> SomeSource:
 
 
 def take_model(verb: str, name: str, probs: object, labels: object, facts: Facts) -> Predictions:
-    """Return the rows of one model; InvalidPredictionsError names it.
+    """Validate the rows of one model of a comparison; return them as :class:`Predictions`.
 
-    ``name`` is the model's name in messages; other parameters as in :func:`take_rows`.
+    ``name`` is the model's name in messages; other parameters and errors as in :func:`take_rows`.
+    StatisticError for a time series that is too short for a variance.
     """
     try:
         data = take_rows(verb, probs, labels, facts)
@@ -556,8 +588,9 @@ ROWS_FOR_SUMS = int(SUMS_COST / ROW_COST)
 class Analysis:
     """Validated data seen through a lens, from which results take their fields on data and design.
 
-    ``data`` is the validated input and ``problem`` the probabilities that ``lens`` leaves of it, as
-    rows or as sums over the cells of a tally. ``rng`` is named in the result if it is a seed.
+    ``data`` is the validated input, rows or a tally (sums over fine bins). ``problem`` holds the
+    predictions and outcomes that ``lens`` leaves of it, by row or by cell of a tally. ``rng`` is
+    the random generator or seed; results name it if it is a seed.
     """
 
     data: RowsOrTally
@@ -570,11 +603,13 @@ class Analysis:
         cls, verb: str, probs: object, labels: object, facts: Facts, *,
         lens: LensLike | None = None, rng: RNG = None, summable: Collection[StatisticLike] = (),
     ) -> Self:  # fmt: skip
-        """Validate rows, or a tally where the verb takes one, and look through the lens.
+        """Validate rows, or a tally where the function takes one, and look through the lens.
 
-        ``verb`` is the public function that asks, ``facts`` are its design arguments, such as
-        clusters. ``summable`` are statistics for which sums over fine bins may replace the rows,
-        where that gives the same value. Raises as :func:`take_rows`.
+        A tally has sums over fine bins in place of rows. ``verb`` is the name of the public
+        function that asks, ``facts`` are its keyword arguments on the design, such as clusters.
+        ``lens`` None is the usual lens, and ``rng`` is named in results if it is a seed.
+        ``summable`` are statistics for which sums over fine bins may replace very many rows, where
+        that gives the same value. Errors as in :func:`take_rows`.
         """
         if TAKES[verb].tally is Tallied.NONE:
             return cls.through(lens, take_rows(verb, probs, labels, facts), rng)
@@ -588,10 +623,10 @@ class Analysis:
     ) -> Self:  # fmt: skip
         """Look at validated data through a lens; a tally takes the sums that it has for the lens.
 
-        Very many unweighted rows of two classes are replaced by sums over fine bins, if these give
-        the estimates of all ``summable`` statistics up to rounding. ``lens`` None is the usual
-        lens; ``rng`` is named in results if it is a seed. StatisticError for a tally without sums
-        for the lens.
+        A tally has sums over fine bins in place of rows. More than 130 000 unweighted rows of two
+        classes are replaced by such sums, if these give the estimates of all ``summable``
+        statistics up to rounding. ``lens`` None is the usual lens; ``rng`` is named in results if
+        it is a seed. StatisticError for a tally without sums for the lens.
         """
         if not isinstance(data, Predictions):
             tally = data.through(lens)
@@ -614,7 +649,10 @@ class Analysis:
 
     @property
     def rows(self) -> Predictions:
-        """The data as rows; StatisticError for a tally."""
+        """The validated data as rows, before the lens.
+
+        Only for data that are no tally (AssertionError).
+        """
         assert isinstance(self.data, Predictions)
         return self.data
 
@@ -622,26 +660,32 @@ class Analysis:
     def induced(self) -> Predictions:
         """Predictions that the lens leaves, such as confidence and correctness.
 
-        Only for rows: a tally has none, which the caller has to rule out.
+        Only for an analysis of rows: AssertionError where sums over bins replace them.
         """
         assert isinstance(self.problem, RowProblem)
         return self.problem.data
 
     @property
     def from_sums(self) -> bool:
-        """True if the data are the sums of a tally, without rows."""
+        """True if this analysis uses sums over fine bins (a tally), without rows."""
         return not self.problem.exact
 
     @cached_property
     def followup(self) -> FollowupSummary | None:
-        """Summary of follow-up, where it stands in the place of labels; else None."""
+        """Summary of censoring for rows with follow-up times in place of labels.
+
+        None for all others.
+        """
         if self.from_sums or self.induced.followup is None:
             return None
         return self.induced.followup.summary(self.induced.risks)
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the induced classes; for two classes the name of the event alone."""
+        """Names of the classes that the lens leaves.
+
+        For two classes the name of the event alone.
+        """
         return self.lens.components(self.data)
 
     def needs_two_classes(self, what: str) -> None:
@@ -657,7 +701,10 @@ class Analysis:
 
     @property
     def event_name(self) -> str:
-        """Name of the class that a lens of one class shows, "" if it has none."""
+        """The user's name of the class that a one-versus-rest lens assesses; "" for other lenses.
+
+        It is "" as well if the class has no name.
+        """
         lens = self.lens.lens if isinstance(self.lens, Aligned) else self.lens
         if not isinstance(lens, OneVsRest):
             return ""
@@ -668,9 +715,11 @@ class Analysis:
 
     @property
     def facts(self) -> Fields:
-        """Fields on data and design that every result has, by name.
+        """Fields on data and design that every result has, a dict by name of the field.
 
-        They are lens, number of rows, classes, clusters, and notes.
+        They are the lens, numbers of rows, of classes and of clusters, the effective number of
+        weighted rows, summaries of folds, time series and follow-up (None without), the seed, and
+        the notes.
         """
         # A lens may drop rows, and weights and clusters with them: what it shows counts
         rows = self.problem.data if isinstance(self.problem, RowProblem) else None
@@ -696,10 +745,12 @@ class Analysis:
         self, kind: type[SomeResult], statistic: StatisticLike | None = None, *,
         prepared: Prepared | None = None, notes: Collection[str] = (), **numbers: Any,
     ) -> SomeResult:  # fmt: skip
-        """Return a result with the fields on data, design and statistic, and ``numbers``.
+        """Return a result with the fields of this analysis on data and design, and ``numbers``.
 
-        ``kind`` is the class of the result; ``prepared`` adds its remarks, ``notes`` further ones.
-        Equal notes are listed once.
+        ``kind`` is the class of the result, and ``numbers`` are its other fields by name, which
+        override common ones. ``statistic`` is named in the result if given. ``prepared``, the
+        statistic with fixed predictions, adds its remarks to the notes, and ``notes`` are further
+        sentences. Equal notes are listed once.
         """
         named = {} if statistic is None else {"statistic": name_of(statistic)}
         remarks, facts = () if prepared is None else prepared.remarks, self.facts
@@ -711,10 +762,11 @@ class Analysis:
 def lens_for(
     statistic: StatisticLike | None, lens: LensLike | None, data: RowsOrTally
 ) -> LensLike | None:
-    """Return ``lens``, or ``Canonical()`` for a statistic of the whole vector where it is None.
+    """Return the lens to use for a statistic: ``lens`` if given, else one that suits the statistic.
 
-    For any other statistic None is returned, which stands for the default lens of ``data``: the
-    event for two classes, the top class for more.
+    Where ``lens`` is None it is ``Canonical()`` for a statistic of the whole probability vector and
+    rows of more than two classes. In all other cases None is returned, which stands for the default
+    lens of ``data``: the event for two classes, the top class for more.
     """
     whole = isinstance(statistic, Statistic) and statistic.of_whole_vector
     rows = isinstance(data, Predictions) and data.n_classes > 2
@@ -724,7 +776,8 @@ def lens_for(
 def _shown(data: Predictions, lens: Lens) -> Predictions:
     """Return the predictions that a lens leaves; the same object for the same data and lens.
 
-    Caches that are keyed by the object are then hit.
+    Caches that are keyed by the object are then hit. Only top-label and one-versus-rest lenses are
+    remembered.
     """
     if type(lens) not in (OneVsRest, TopK):
         return lens(data)
@@ -750,11 +803,12 @@ def _of_scores(prepared: Prepared) -> bool:
 
 
 def _in_few_cells(induced: Predictions, sums: Problem) -> bool:
-    """Return whether sums over bins would be too coarse for scores, such as log-odds.
+    """Return whether sums over bins would be too coarse for scores of rows, such as log-odds.
 
     ``induced`` has the predictions behind the lens, ``sums`` the same data summed over fine bins.
-    Redrawn labels know only the bin of a row. Differences of scores within bins would enter the
-    observed value, but not its null distribution, if predictions lie in few bins.
+    It is True with fewer than 20 bins that hold more distinct predictions than bins. Redrawn labels
+    know only the bin of a row, so that differences of scores within bins would enter the observed
+    value, but not its null distribution.
     """
     cells = len(sums.probs)
     return cells < FEW_CELLS and np.unique(induced.probs[:, 0]).size > cells
@@ -765,8 +819,10 @@ def evaluated(
 ) -> tuple[Prepared, float]:
     """Return (prepared, value): the statistic with fixed predictions, and its observed value.
 
-    ``before`` is the number of classes before the lens, which sums do not know. StatisticError if
-    the statistic fails on the data, or is not a finite number there.
+    ``prepared`` maps outcomes to values of the statistic. ``problem`` has the predictions and
+    outcomes behind the lens, by row or by cell of a tally. ``before`` is the number of classes
+    before the lens, 0 if unknown: a statistic of all classes is refused where the lens has merged
+    them. StatisticError if the statistic fails on the data, or is not a finite number there.
     """
     if before > problem.n_classes:
         refuse_merged(statistic, before, problem.n_classes)

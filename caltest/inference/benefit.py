@@ -299,12 +299,12 @@ def decision_curve(
 
 @dataclass(frozen=True)
 class NullOfTotal:
-    """Null distribution of the total utility gained less the utility promised, as a result has it.
+    """Null distribution of the total utility gained less the total that the probabilities promise.
 
-    ``deviation`` is its standard deviation under calibration; ``n_resamples`` is 0 if it is exact.
-    ``pvalue`` is two-sided, and ``ended`` is "complete" if all draws were made, else "interrupted".
-    ``notes`` are sentences for the result; ``clusters`` describes clusters and their dependence,
-    None without them.
+    ``pvalue`` is two-sided, and ``deviation`` the standard deviation of the difference under
+    calibration. ``n_resamples`` is the number of label redraws, 0 if the law is exact. ``ended`` is
+    "complete" if all draws were made, else "interrupted". ``notes`` are sentences for the result;
+    ``clusters`` describes clusters and their dependence, None without them.
     """
 
     pvalue: float
@@ -319,12 +319,13 @@ def _null_of_total(
     analysis: Analysis, table: UtilityTable, weighted: UtilityTable, total: float,
     n_resamples: int, rng: RNG,
 ) -> NullOfTotal:  # fmt: skip
-    """Return the null distribution of Σ w (u − v), observed as ``total``.
+    """Return the null distribution of Σ w (u − v), observed as ``total``, with its p-value.
 
     u is the utility gained by a row, v the utility that its probabilities promise, and w its
-    weight. ``table`` has the utilities of every row under every label, ``weighted`` the same times
-    w. The law is exact where possible; otherwise labels are redrawn, with their dependence if rows
-    have clusters. ``analysis`` holds the rows; ``n_resamples`` and ``rng`` are for redraws.
+    weight. ``table`` has the utilities of every row under every label, (n, K), and the v (n,);
+    ``weighted`` has the same times w. The law is exact where possible; otherwise labels are
+    redrawn, with their dependence if rows have clusters. ``analysis`` holds the validated rows;
+    ``n_resamples`` and ``rng`` are the number of redraws and their seed.
     """
     data = analysis.rows
     deviation = float(np.sqrt(weighted.variance.sum()))
@@ -344,9 +345,12 @@ def _null_of_total(
 
 @dataclass(frozen=True)
 class Redrawn:
-    """p-values (T,) and null standard deviations (T,) of T sums on labels redrawn by the design.
+    """Null distribution of T sums on labels redrawn by the design.
 
-    With clusters the least favourable kind of dependence counts, for each sum on its own.
+    P-values and standard deviations.
+
+    ``pvalues`` (T,) are two-sided, ``deviations`` (T,) the standard deviations of the redrawn sums.
+    With clusters the kind of dependence with the largest value counts, for each sum on its own.
     ``n_resamples`` is the number of draws, and ``ended`` is "complete" if all of them were made,
     else "interrupted". ``notes`` are sentences for the result; ``clusters`` describes clusters and
     their dependence, None without them.
@@ -361,10 +365,12 @@ class Redrawn:
 
     @classmethod
     def of(cls, analysis: Analysis, sums: PromisedSum | ThresholdSums, run: Run) -> Self:
-        """Redraw labels, and compare the T observed sums with redrawn ones by |sum|, O(B n K).
+        """Return p-values (T,) and null standard deviations of T observed sums, by redrawn labels.
 
-        ``sums`` computes T sums from a set of labels; ``run`` has the number of draws, seed and
-        threads. ``analysis`` holds the rows.
+        ``sums`` is the prepared statistic that computes T sums from a set of labels. A p-value is
+        (1 + number of redraws whose |sum| reaches the observed one) / (1 + B), for B redraws.
+        ``run`` has the number of draws, seed and threads; ``analysis`` holds the validated rows,
+        with their clusters. O(B n K).
         """
         observed = sums.values(sums.problem.observed).reshape(-1)
         schemes: tuple[Coupled, ...] = (Coupled(RedrawLabels()),)
@@ -390,11 +396,12 @@ class Redrawn:
 
 
 def _exact_pvalue(probs: FloatArray, table: UtilityTable, distance: float) -> float | None:
-    """Return the exact two-sided p-value of the utility gained, or None.
+    """Return the exact two-sided p-value of the utility gained, or None without an exact law.
 
     It is P(|Σ (u − v)| ≥ ``distance``) for labels drawn from ``probs`` (n, K), with u the utility
-    gained and v the one promised; ``table`` holds u for every label, (n, K), and v (n,). None if
-    utilities are not multiples of a common step.
+    gained and v the one promised; ``table`` holds u for every label, (n, K), and v (n,). It is 1 if
+    no label changes the utility. None if utilities are not multiples of a common step, or the law
+    would have more than 50 000 points.
     """
     lowest = table.gains.min(axis=1, keepdims=True)
     above = table.gains - lowest
@@ -438,9 +445,11 @@ def _grid_of(above: FloatArray) -> float | None:
 
 
 def _lattice_law(probs: FloatArray, steps: IntArray) -> FloatArray:
-    """Return the law of Σ_i steps[i, y_i] with y_i ~ probs[i], shape (total + 1,).
+    """Return the probabilities of the values 0, 1, … of Σ_i steps[i, y_i], labels y_i ~ probs[i].
 
-    Laws are convolved in pairs, without a Fourier transform, so that tails keep their digits.
+    ``probs`` and ``steps`` have shape (n, K); ``steps`` are utilities as whole numbers ≥ 0 of a
+    common unit. The result has shape (m + 1,), m = Σ_i max_k steps[i, k]. Laws are convolved in
+    pairs, without a Fourier transform, so that tails keep their digits.
     """
     laws = []
     for p, s in zip(probs, steps, strict=True):
@@ -480,10 +489,11 @@ def _redrawn_pvalue(
 
 @dataclass(frozen=True)
 class UnitSums:
-    """Sums over independent units (rows, or clusters) of T values of each row.
+    """Sums over independent units (clusters, or rows without them) of T values of each row.
 
-    ``sums`` (G, T) are Σ w x over the rows of a unit, and ``mass`` (G,) is Σ w. A unit of average
-    importance has the mass ``unit_mass`` = Σ m² / Σ m; ``n_units`` = (Σ m)² / Σ m² is their number.
+    ``sums`` (G, T) are Σ w x over the rows of each of G units, with x the values of a row and w its
+    weight (1 without weights); ``mass`` (G,) are m = Σ w. A unit of average importance has the mass
+    ``unit_mass`` = Σ m² / Σ m; ``n_units`` = (Σ m)² / Σ m² is the effective number of units.
     """
 
     sums: FloatArray = field(repr=False)
@@ -491,7 +501,10 @@ class UnitSums:
 
     @classmethod
     def of(cls, values: FloatArray, data: Predictions) -> Self:
-        """Add up ``values`` (n, T) over the units of the rows; O(n T)."""
+        """Sum ``values`` (n, T), T for each row, over the clusters of ``data``; O(n T).
+
+        Rows are multiplied by their weights. Without clusters each row is a unit of its own.
+        """
         mass = np.ones(data.n) if data.weights is None else data.weights
         sums = values if data.weights is None else mass[:, None] * values
         if data.n_clusters is None:
@@ -503,12 +516,18 @@ class UnitSums:
 
     @property
     def unit_mass(self) -> float:
-        """Mass of a unit of average importance; 1 for rows without weights."""
+        """Mass of a unit of average importance, Σ m² / Σ m with m the masses of these units.
+
+        It is 1 for rows without weights and clusters.
+        """
         return float(np.square(self.mass).sum() / self.mass.sum())
 
     @property
     def n_units(self) -> float:
-        """Effective number of units; n for rows without weights."""
+        """Effective number of these units, (Σ m)² / Σ m² with m their masses.
+
+        N for n equal rows.
+        """
         return float(self.mass.sum() / self.unit_mass)
 
 
@@ -530,10 +549,10 @@ def _moments(
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return (means (T,), standard errors (T,), covariance (T, T), quantile of Student's law).
 
-    ``ends`` (2, T) are two pseudo-units of average size that count ``pseudo`` times each. A mean is
-    a ratio of sums over units: errors are those of its linearisation, Σ_g (S_g − m_g mean).
-    ``gains`` has the sums of the units at T thresholds; the quantile belongs to ``level``,
-    two-sided.
+    ``gains`` has the sums S_g (T,) and weights m_g of independent units g (rows or clusters), for T
+    thresholds. ``ends`` (2, T) are two pseudo-units of average size that count ``pseudo`` times
+    each. A mean is a ratio of sums over units: errors are those of its linearisation, Σ_g (S_g −
+    m_g mean). The quantile belongs to the confidence ``level``, two-sided.
     """
     from scipy.stats import t as student
 
@@ -550,10 +569,11 @@ def _band_of_means(
 ) -> tuple[FloatArray, FloatArray, float, float]:
     """Return (means, standard errors, simultaneous critical value, pointwise critical value).
 
-    Both arrays have shape (T,). ``gains`` are sums at T thresholds, ``ends`` (2, T) their range,
-    ``pseudo`` the number of pseudo-units at each end, ``level`` the level of the limits mean ±
-    critical value · standard error. The simultaneous value comes from draws of the normal limit by
-    ``rng``.
+    Both arrays have shape (T,). ``gains`` has the sums of independent units (rows or clusters) at T
+    thresholds, ``ends`` (2, T) the largest and the smallest gain of a row, and ``pseudo`` is the
+    number of pseudo-units at each of these ends. Limits at ``level`` are mean ± critical value ·
+    standard error. The simultaneous value holds at all thresholds together; it comes from draws of
+    the normal limit by ``rng``.
     """
     from scipy.stats import norm
     from scipy.stats import t as student
@@ -572,9 +592,10 @@ def _band_of_means(
 def _shown_useful(both: UnitSums, odds: FloatArray, level: float, rng: RNG) -> BoolArray:
     """Mark thresholds at which acting on the model is better than never and than always, (T,).
 
-    ``both`` has the gains at T thresholds t, then the gains over acting always; ``odds`` (T,) are
-    t / (1 − t), the cost of a false positive. The lower limits of both curves hold together at
-    ``level``, at all thresholds; ``rng`` draws their critical value.
+    ``both`` has sums over independent units (rows or clusters) of 2 T values: the gains over never
+    acting at T thresholds t, then the gains over acting always. ``odds`` (T,) are t / (1 − t), the
+    cost of a false positive. The lower limits of both curves hold together at ``level``, at all
+    thresholds; ``rng`` draws their critical value.
     """
     reach = np.maximum(1.0, odds)
     ends = np.stack([np.append(np.ones_like(odds), reach), np.append(-odds, -reach)])
@@ -583,7 +604,7 @@ def _shown_useful(both: UnitSums, odds: FloatArray, level: float, rng: RNG) -> B
 
 
 def _mean_over_rows(data: Predictions, values: FloatArray) -> FloatArray:
-    """Return the weighted means over rows, (T,), of ``values`` (n, T)."""
+    """Return the means over rows, (T,), of ``values`` (n, T), weighted as ``data`` are."""
     return np.asarray(np.average(values, axis=0, weights=data.weights))
 
 
@@ -591,7 +612,7 @@ def _gains(data: Predictions, thresholds: FloatArray) -> FloatArray:
     """Return the net benefit of each observation at each of T ``thresholds``, shape (n, T).
 
     It is 1 for a true positive, −t / (1 − t) for a false positive at threshold t, and 0 without
-    action.
+    action. StatisticError for more than two classes.
     """
     if data.n_classes != 2:
         raise StatisticError(
@@ -615,7 +636,7 @@ def _as_thresholds(thresholds: ArrayLike | None) -> FloatArray:
 
 
 def _two_sided(p: FloatArray, events: int) -> float:
-    """Return P(|N − E N| ≥ |events − E N|), N the number of events.
+    """Return the two-sided p-value P(|N − E N| ≥ |events − E N|), N the number of events.
 
     N is a sum of independent events with probabilities ``p`` (n,). ``events`` is the number
     observed.
@@ -630,8 +651,9 @@ def _two_sided(p: FloatArray, events: int) -> float:
 def _actions(utility: UtilityLike, probs: FloatArray) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return (names, shares) of the actions of a utility, two tuples of the same length.
 
-    A share is the fraction of observations in which the action is taken. Both are () for a utility
-    without actions.
+    A share is the fraction of observations in which the action is the best one for the
+    probabilities ``probs`` (n, K). Both are () for a utility without actions, which is any but
+    costs and thresholds.
     """
     if isinstance(utility, Threshold):
         taken = utility.action(probs)

@@ -174,10 +174,11 @@ def calibration_result(
     data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, null: Null, run: Run,
     early_stop: bool = False,
 ) -> CalibrationTestResult:  # fmt: skip
-    """Test validated rows without subgroups, or a tally; parameters as ``calibration_test``.
+    """Test validated rows without subgroups, or a tally; parameters as in :func:`calibration_test`.
 
-    ``run`` has n_resamples, rng and workers. For cross-validated rows whose models memorise groups
-    it is a test within folds.
+    ``data`` are rows, or a tally with sums over fine bins in their place. ``run`` holds
+    n_resamples, rng and workers. For cross-validated rows whose models memorise groups the test is
+    made within folds. StatisticError where statistic, lens or null do not fit the data.
     """
     if lens is None and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         lens = lens_for(statistic, lens, data)
@@ -208,7 +209,7 @@ def calibration_result(
 
 
 def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
-    """Raise StatisticError for e-values of cross-validated rows.
+    """Raise StatisticError if an e-value is asked for and the rows are cross-validated (``folds``).
 
     The models of other folds know the labels of these rows, so that a product of bets is no
     e-value. ``statistic`` is the one that was asked for; nothing is raised for others.
@@ -223,12 +224,12 @@ def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
 def _by_null(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run, early_stop: bool = False
 ) -> CalibrationTestResult:
-    """Return the test under one null distribution, with subgroups left aside.
+    """Return the test by one statistic under one null distribution, without subgroups.
 
-    ``run`` has the number of draws, seed and threads; ``early_stop`` ends the simulation once the
-    test is clearly not significant. A warning says if the null distribution is a single value, so
-    that nothing can be found. ``analysis`` holds the data behind the lens, ``null`` is the name or
-    scheme of the null distribution.
+    ``analysis`` holds the data behind the lens, ``null`` is the name or scheme of the null
+    distribution, and ``run`` holds n_resamples, rng and workers. ``early_stop`` ends the simulation
+    once the test is clearly not significant. DegenerateDataWarning if the null distribution is a
+    single value, so that nothing can be found.
     """
     prepared, estimate = evaluated(statistic, analysis.problem, analysis.data.n_classes)
     law, null = null_distribution(statistic, prepared, estimate, null, run, early_stop)
@@ -251,9 +252,10 @@ def _by_one_row_per_cluster(
 ) -> CalibrationTestResult:
     """Test repeatedly one random row of every cluster, and combine the p-values.
 
-    The p-value is M / k times the k-th smallest of the M p-values of draws, k = ⌈M / 4⌉; estimate
-    and noise floor are means over draws. ``null`` has the number M of draws, ``run`` the options of
-    the test of each: n_resamples, rng and workers.
+    The combined p-value is M / k times the k-th smallest of the p-values of M draws, k = ⌈M / 4⌉,
+    at most 1; estimate and noise floor are means over draws. ``analysis`` holds the data behind the
+    lens, ``null`` has the number M of draws, and ``run`` holds the options of the test of each:
+    n_resamples, rng and workers.
     """
     data, generator = analysis.rows, np.random.default_rng(analysis.rng)
     plain, tests = replace(data, clusters=None), list[CalibrationTestResult]()
@@ -302,9 +304,9 @@ def _with_subgroups(
 ) -> CalibrationTestResult:  # fmt: skip
     """Return the test of all rows, of every subgroup, and of equal calibration of subgroups.
 
-    p-values of subgroups are adjusted by Holm's method; for rows with several labels the worst
-    label gives the result. ``run`` holds n_resamples, rng and workers; ``early_stop`` ends a
-    simulation once the test is clearly not significant.
+    ``data`` are rows with subgroups; other parameters as in :func:`calibration_test`, with
+    n_resamples, rng and workers in ``run``. p-values of subgroups are adjusted by Holm's method.
+    For rows with several labels, each label is a subgroup, and the worst label gives the result.
     """
     if isinstance(statistic, Statistic) and statistic.of_items:
         data = replace(data, clusters=None)
@@ -340,10 +342,11 @@ SUBGROUPS_NAMED = 12
 
 
 def with_subgroups(ask: Callable[..., Whole], data: Predictions, *beside: Predictions) -> Whole:
-    """Return the result for all rows, with the results for every subgroup in ``subgroups``.
+    """Return the result for all rows, with the results for every subgroup in field ``subgroups``.
 
-    ``ask`` maps data, and each element of ``beside``, to a result; ``beside`` holds further models
-    for the rows of ``data``.
+    ``ask(data, *beside)`` computes a result. It is called for all rows, then for each subgroup's
+    rows of ``data``, whose subgroups count. ``beside`` holds predictions of further models for the
+    same rows, in the same order. KeyboardInterrupt if the first run was interrupted.
     """
     whole = ask(*(replace(d, by=None) for d in (data, *beside)))
     go_on(whole.ended)
@@ -355,8 +358,10 @@ def each_subgroup(
 ) -> Subgroups:
     """Return the results of ``test`` in every subgroup, with p-values adjusted by Holm's method.
 
-    ``test`` is called on the subgroup's rows of ``data`` and of ``beside``. A subgroup that cannot
-    be tested has a note with the reason.
+    ``test(data, *beside)`` computes a result. It is called on each subgroup's rows of ``data`` and
+    of ``beside``, predictions of further models for the same rows. A subgroup that raises
+    StatisticError has no result (None), and a note with the reason. StatisticError if no subgroup
+    can be tested.
     """
     groups = data.subgroups()
     # Notes describe all rows: said once, and not again for every subgroup
@@ -388,8 +393,8 @@ def each_subgroup(
 def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
     """Return the test of the worst label, with the p-value of all labels together.
 
-    It is the result for rows with several labels; ``parts`` has the test of every label.
-    ``analysis`` holds the data behind the lens.
+    It is the result for rows with several labels. ``parts`` has the test of every label and
+    adjusted p-values, of which the smallest is taken; ``analysis`` holds the data behind the lens.
     """
     worst, p = parts.tests[parts.worst], min(1.0, parts.pvalue)
     assert isinstance(worst, CalibrationTestResult)
@@ -406,10 +411,11 @@ def of_worst(parts: Subgroups, analysis: Analysis) -> CalibrationTestResult:
 
 
 def _adjusted(parts: Subgroups, values: list[float], adjust: str) -> Subgroups:
-    """Return the subgroups with these adjusted p-values.
+    """Return the subgroups' results with other adjusted p-values.
 
-    ``values`` belong to the subgroups that were tested, in their order; ``adjust`` names the
-    method. ``parts`` are the subgroups with their tests.
+    ``parts`` has the names, tests and p-values of the subgroups. ``values`` are the adjusted
+    p-values of the subgroups that were tested, in their order; ``adjust`` names the method, such as
+    "Holm".
     """
     steps = iter(values)
     adjusted = tuple(None if test is None else next(steps) for test in parts.tests)
@@ -421,10 +427,11 @@ def on_shared_labels(
 ) -> Subgroups:
     """Adjust p-values of subgroups by their joint law if rows are in several subgroups.
 
-    All subgroups are then tested on the same redrawn labels (max-T). With clusters, which make each
-    test draw labels of its own, and for a lens that drops rows, the p-values of Holm's method stay.
-    ``parts`` are the subgroups with Holm's p-values, ``data`` the rows and ``induced`` the
-    predictions behind the lens; ``run`` holds n_resamples, rng and workers.
+    ``parts`` has the subgroups' tests with Holm's p-values, and is returned with p-values by max-T:
+    all subgroups are tested on the same redrawn labels. It is returned unchanged where no row is in
+    two subgroups, with clusters or follow-up, and for a lens that drops rows. ``data`` are the rows
+    with their subgroups, ``induced`` the predictions behind the lens; ``run`` holds n_resamples,
+    rng and workers.
     """
     groups = data.subgroups()
     apart = data.n_clusters is not None or data.followup is not None
@@ -453,13 +460,15 @@ def on_shared_labels(
 def alike(parts: Subgroups, induced: Predictions, run: Run) -> Subgroups:
     """Test whether every subgroup is calibrated as the other rows are, calibrated or not.
 
-    Return ``parts`` with the adjusted p-values in ``alike``, None for a subgroup that is not
-    compared. The residuals of a subgroup, less the mean of all rows of about the same prediction,
-    are added up by increasing prediction. The range of this walk (Tygert 2021) is compared with
-    ranges of residuals permuted among these rows, and adjusted by max-T. Exact where strata hold
-    equal predictions only. Only rows whose stratum holds interleaving predictions of the subgroup
-    and of others count; below 100 of them the subgroup is not compared. ``induced`` are the
-    predictions behind the lens, ``run`` has the number of permutations and the seed.
+    Return ``parts``, the subgroups' results, with the adjusted p-values in the field ``alike``,
+    None for a subgroup that is not compared. The residuals of a subgroup, less the mean of all rows
+    of about the same prediction, are added up by increasing prediction. The range of this walk
+    (Tygert 2021) is compared with ranges of residuals permuted among these rows, and adjusted by
+    max-T. Exact where strata hold equal predictions only. Only rows whose stratum holds
+    interleaving predictions of the subgroup and of others count; below 100 of them the subgroup is
+    not compared. ``induced`` are the predictions behind the lens, with the subgroups, and ``run``
+    has the number of permutations, seed and threads. With clusters, weights, follow-up or more than
+    two classes nothing is tested, and a note says so.
     """
     groups = induced.subgroups()
     members = np.zeros((induced.n, len(parts.names)), dtype=bool)
@@ -536,14 +545,15 @@ class Permutations:
 
     @property
     def n_groups(self) -> int:
-        """Number of subgroups, J."""
+        """Number J of subgroups in this test."""
         return self.support.size
 
     @classmethod
     def of(cls, p: FloatArray, residuals: FloatArray, members: BoolArray) -> Permutations:
         """Prepare the permutation test for n rows and J subgroups.
 
-        ``p`` and ``residuals`` have shape (n,), ``members`` (n, J) marks who is in which subgroup.
+        ``p`` (n,) are predictions of the event, ``residuals`` (n,) outcome less prediction, and
+        ``members`` (n, J) booleans that mark the subgroups of every row.
         """
         stratum = adaptive_strata(p, np.round(residuals + p, 9))
         order = np.argsort(stratum, kind="stable")
@@ -557,13 +567,19 @@ class Permutations:
         return cls(excess, starts, row, group, comparable.sum(axis=0))
 
     def observed(self) -> FloatArray:
-        """Return the observed ranges of the walks, shape (J,)."""
+        """Return the observed ranges of the residual walks of the J subgroups, shape (J,).
+
+        A range is the largest less the smallest cumulative sum of a subgroup's residuals, centred
+        in strata of like predictions.
+        """
         return self._ranges(np.zeros((2, 1), dtype=np.uint64), shuffled=False)[0]
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return the ranges of permutations ``first``, …, ``first + count − 1``: (count, J).
+        """Return the ranges of the J residual walks under random permutations, shape (count, J).
 
-        ``seed`` is the pair of integers that keys the random stream.
+        Residuals are permuted among rows of like predictions; permutations are numbered from
+        ``first`` on. ``seed`` is a pair of integers that keys the random stream, so that a number
+        always has the same permutation.
         """
         return self._ranges(stream_keys(seed, first, count)[:2], shuffled=True)
 
@@ -574,14 +590,14 @@ class Permutations:
 
 
 def adaptive_strata(p: FloatArray, y: FloatArray) -> IntArray:
-    """Return the stratum of every row, (n,), for predictions and outcomes (n,); O(n log n).
+    """Return the stratum of rows of like predictions to which every row belongs, integers (n,).
 
-    Given prediction and outcome, rows of all subgroups are exchangeable under the hypothesis, so
-    that strata may depend on both. Windows of 60 rows by rank, overlapping by half, are cut in two
-    where the two-sample z of the outcome is largest, if it is above 2.5, with at least 3 rows on
-    each side, and so on within both parts. Between cuts strata hold 20 rows, by the rank of the
-    first of equal predictions, which share a stratum. ``p`` and ``y`` (n,) are predictions and
-    outcomes.
+    ``p`` and ``y`` (n,) are predictions and outcomes. Given both, rows of all subgroups are
+    exchangeable under the hypothesis, so that strata may depend on both. Windows of 60 rows by
+    rank, overlapping by half, are cut in two where the two-sample z of the outcome is largest, if
+    it is above 2.5, with at least 3 rows on each side, and so on within both parts. Between cuts
+    strata hold 20 rows, by the rank of the first of equal predictions, which share a stratum. O(n
+    log n).
     """
     n, order = p.size, np.argsort(p, kind="stable")
     ordered = p[order]
@@ -634,7 +650,8 @@ def _cut(y, ends, cuts):  # type: ignore[no-untyped-def]
 def _interleave(p: FloatArray, members: BoolArray, starts: IntArray) -> BoolArray:
     """Return, for each of S strata, whether members and others interleave, booleans (S,).
 
-    They do if the ranges of their predictions ``p`` overlap; stratum s has the rows
+    They do if the ranges of their predictions overlap. ``p`` (n,) are predictions in the order of
+    the strata, ``members`` (n,) booleans that mark the rows of the subgroup; stratum s has the rows
     ``starts[s]:starts[s + 1]``.
     """
     low, high = (
@@ -686,8 +703,8 @@ SUMMED_OVER_FOLDS = (CoxScore, CoxLR)
 def memorised(analysis: Analysis) -> bool:
     """Return whether the fold models have memorised groups of rows, such as the rates of sites.
 
-    If so, the statistic has to be computed fold by fold. ``analysis`` holds the data behind the
-    lens; False without folds.
+    If so, the statistic has to be computed fold by fold. ``analysis`` holds the data and the lens,
+    in which the finding is kept. False for data without cross-validation folds.
     """
     lens = analysis.lens
     return isinstance(lens, Aligned) and lens.summary.memorised
@@ -696,11 +713,13 @@ def memorised(analysis: Analysis) -> bool:
 def tested_within_folds(
     analysis: Analysis, statistic: StatisticLike, null: Null, run: Run
 ) -> CalibrationTestResult:
-    """Test a statistic computed within folds and summed over them, with its excess shrunk.
+    """Test a statistic that is averaged over folds, with its excess over the noise floor shrunk.
 
-    The value T is replaced by m + (T − m) / √(K / (K − 1)), with m the mean of the draws and K the
-    number of folds. Models of other folds know these labels, so that residuals scatter more than
-    redrawn ones. Measured in ``docs/folds.md``. ``run`` holds n_resamples, rng and workers.
+    ``analysis`` holds cross-validated rows behind the lens, ``run`` n_resamples, rng and workers. T
+    is the mean over folds of ``statistic``, or the sum of a χ² statistic. It is replaced by m + (T
+    − m) / √(K / (K − 1)), with m the mean of the null draws and K the number of folds: models of
+    other folds know these labels, so that residuals scatter more than redrawn ones (measured in
+    ``docs/folds.md``). StatisticError for a ``null`` other than "auto" or ``RedrawLabels()``.
     """
     lens = analysis.lens
     assert isinstance(lens, Aligned)
@@ -726,9 +745,10 @@ def tested_within_folds(
 
 @dataclass(frozen=True, eq=False)
 class FoldProblem(RowProblem):
-    """Problem of cross-validated rows: every fold has its own cells, with common bin edges.
+    """Cross-validated rows behind a lens: every fold has its own cells, with common bin edges.
 
-    ``folds`` (n,) is the number of the fold of every row.
+    ``data`` are the predictions and outcomes, ``folds`` (n,) is the number of the fold of every
+    row.
     """
 
     folds: IntArray = field(repr=False)
@@ -740,9 +760,10 @@ class FoldProblem(RowProblem):
 
 @dataclass(frozen=True, eq=False)
 class FoldPart(RowProblem):
-    """Problem of the rows of one fold, binned by the edges of all rows.
+    """Rows of one fold behind a lens, binned by the bin edges of all rows.
 
-    ``whole`` is the problem of all rows, and ``rows`` are the places of the fold's rows in it.
+    ``data`` are the predictions and outcomes of the fold, ``whole`` the problem of all rows, and
+    ``rows`` (m,) the places of the fold's m rows in it.
     """
 
     whole: RowProblem = field(repr=False)
@@ -756,7 +777,7 @@ class FoldPart(RowProblem):
 class WithinFolds(Statistic):
     """Statistic computed in each fold and averaged over folds by their weight.
 
-    ``statistic`` is the one that is computed in each fold.
+    ``statistic`` is the one that is computed in each fold. χ² statistics are added up instead.
     """
 
     statistic: StatisticLike
@@ -771,10 +792,11 @@ class WithinFolds(Statistic):
         return self._by_fold(problem)
 
     def _by_fold(self, problem: FoldProblem) -> PreparedFolds:
-        """Return the statistic prepared for each fold of the problem.
+        """Return this statistic with fixed predictions: a weighted sum of the statistics of folds.
 
-        Folds in which the statistic cannot vary are left out. The result is the sum of the
-        statistics of folds, each weighted by the weight of its rows.
+        ``problem`` has the rows behind the lens and the fold of each. A fold is weighted by the
+        weight of its rows, or by 1 for χ² statistics. Folds for which the statistic cannot be
+        computed are left out; their StatisticError is raised if none remains.
         """
         data = problem.data
         mass = np.ones(data.n) if data.weights is None else data.weights
@@ -810,8 +832,8 @@ class WithinFolds(Statistic):
 class PreparedFolds(LabelStatistic):
     """Weighted sum Σ_k c_k T_k over folds with fixed predictions; T_k sees the labels of fold k.
 
-    ``parts`` are the prepared T_k, ``rows`` the places of each fold's rows, and ``weights`` (F,)
-    the c_k.
+    ``parts`` are the F statistics T_k with fixed predictions, ``rows`` F index arrays with the
+    places of each fold's rows, and ``weights`` (F,) the c_k.
     """
 
     parts: tuple[Prepared, ...]

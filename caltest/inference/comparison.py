@@ -314,11 +314,12 @@ def _tested(
     data: Mapping[str, RowsOrTally], statistic: StatisticLike, lens: LensLike | None,
     method: ComparisonMethod, paired: bool, level: float, margin: float | None, run: Run,
 ) -> tuple[Settings, list[Model]]:  # fmt: skip
-    """Return the settings, and every model behind the lens of the first with its own test.
+    """Return (settings, models): the options of a comparison, and every model with its own test.
 
-    ``data`` has the rows or tally of every model by name; other parameters as in :func:`compare`.
-    StatisticError for fewer than two names. ``run`` holds n_resamples, rng and workers. A model has
-    its name, data, error and test.
+    ``data`` has the rows, or the tally (sums over fine bins), of every model by name; other
+    parameters as in :func:`compare`, with n_resamples, rng and workers in ``run``. All models are
+    seen through one lens, by default the usual one of the first. A model has its name, data, error
+    and calibration test. StatisticError for fewer than two names.
     """
     if len(data) < 2:
         raise StatisticError("a comparison needs two models with different names")
@@ -336,9 +337,11 @@ USUAL_MARGIN, MARGIN_SHARE = 0.02, 0.2
 
 
 def usual_margin(rows: Predictions, times: FloatArray | None = None) -> float:
-    """Return the margin of a comparison behind a lens: 0.02, or less where an outcome is rare.
+    """Return the default margin within which two models are tied.
 
-    Each of ``rows`` stands for ``times`` (n,) observations, None for one.
+    The margin is a difference of root mean squared errors: 0.02, but for two classes at most a
+    fifth of the frequency of the rarer outcome, to one digit. ``rows`` are the predictions and
+    outcomes behind the lens. Each of them stands for ``times`` (n,) observations, None for one.
     """
     if rows.n_classes > 2:
         return USUAL_MARGIN
@@ -355,8 +358,9 @@ def _of_tallies(
 ) -> Mapping[str, RowsOrTally]:  # fmt: skip
     """Return two tallies seen through the lens, or the rows that their samples share, by name.
 
-    Parameters as in :func:`compare`. StatisticError if one model is no tally, for other lenses or
-    grids, and for ``method="swap"``.
+    ``models`` are tallies, which have sums over fine bins in place of rows and may keep a sample of
+    them; with ``paired`` these rows are returned. Other parameters as in :func:`compare`.
+    StatisticError if one model is no tally, for other lenses or grids, and for ``method="swap"``.
     """
     if len(models) < 2:
         raise StatisticError("a tally is compared with a tally: tally the rows of both models")
@@ -372,10 +376,11 @@ def _of_tallies(
 
 
 def _letter_groups(names: tuple[str, ...], together: set[frozenset[str]]) -> list[tuple[str, ...]]:
-    """Return the maximal sets of models in which every pair is in ``together``.
+    """Return the maximal sets of models in which every pair is in ``together``, tuples of names.
 
-    ``names`` are all models, and ``together`` holds the pairs that do not differ significantly.
-    Insert and absorb, Piepho (2004).
+    ``names`` are all models in the order of the table, and ``together`` holds the pairs that do not
+    differ significantly, as sets of two names. Names in a set and the sets are in the order of
+    ``names``. Insert and absorb, Piepho (2004).
     """
     sets = [frozenset(names)]
     for a, b in combinations(names, 2):
@@ -415,7 +420,8 @@ MANY_ALONE = 0.1
 class Settings:
     """Options of a comparison that all pairs of models share.
 
-    ``run`` holds n_resamples, rng and workers; the other fields are arguments of :func:`compare`.
+    ``run`` holds n_resamples, rng and workers, and ``margin`` the difference of root mean squared
+    errors within which models are tied. The other fields are arguments of :func:`compare`.
     """
 
     statistic: StatisticLike
@@ -431,11 +437,12 @@ class Settings:
 class Model:
     """One model of a comparison, with everything that is computed once for all its pairs.
 
-    ``rows`` are its predictions through the lens, or the representative rows of a tally, each of
-    which stands for ``times`` observations (None if for one). ``tested`` is the statistic,
-    ``estimate`` its value, ``interval`` the confidence interval of the value, ``error`` the
-    debiased squared error, ``crossed`` the same for two columns of clusters, and ``test`` the
-    model's own calibration test.
+    ``analysis`` holds its data behind the lens. ``rows`` are its predictions through the lens, or
+    the representative rows of a tally, each of which stands for ``times`` observations (None if for
+    one). ``tested`` is the statistic, ``estimate`` its value, ``interval`` the confidence interval
+    of the value (None if none is known), ``error`` the debiased squared error with its jackknife
+    values, ``crossed`` the same for two columns of clusters, and ``test`` the model's own
+    calibration test.
     """
 
     name: str
@@ -451,10 +458,11 @@ class Model:
 
     @classmethod
     def of(cls, name: str, data: RowsOrTally, settings: Settings) -> Model:
-        """Return the model called ``name``.
+        """Return the model called ``name``, seen through the lens, with its own calibration test.
 
-        Look through the lens, and run its own calibration test. ``data`` are its rows or its tally,
-        ``settings`` has lens, statistic and options.
+        ``data`` are its rows, or its tally of sums over fine bins; ``settings`` has lens,
+        statistic, method and options of the comparison. StatisticError for a statistic without a
+        valid test of equal error, and where no two rows share a cell.
         """
         statistic, lens = settings.statistic, settings.lens
         analysis = Analysis.through(lens, data, settings.run["rng"])
@@ -509,8 +517,9 @@ class Model:
 def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
     """Test the difference of two models; return estimate, p-value, interval and verdict.
 
-    StatisticError if the lens keeps other rows of one model than of the other. The difference is
-    the estimate of ``a`` less the estimate of ``b``; ``settings`` has method, level and margin.
+    ``a`` and ``b`` are models with their errors and own tests, and the difference is the estimate
+    of ``a`` less the estimate of ``b``. ``settings`` has method, level and margin of the
+    comparison. StatisticError if the lens keeps other rows of one model than of the other.
     """
     n_a, n_b = a.analysis.problem.n, b.analysis.problem.n
     if settings.paired and n_a != n_b:
@@ -549,11 +558,12 @@ def compared(settings: Settings, a: Model, b: Model) -> ComparisonResult:
 
 
 def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return p-value and interval of the difference, as fields of the result by name.
+    """Return p-value and interval of the difference of two models, as fields of the result by name.
 
-    They are based on the estimated variance of the difference of debiased squared errors. The
-    fields are ``pvalue``, ``low`` and ``high``, of estimate of a − estimate of b, and ``notes``;
-    ``settings`` has the level.
+    ``a`` and ``b`` are models with their debiased squared errors; the estimated variance of the
+    difference counts. The fields are ``pvalue``, ``low`` and ``high``, of the estimate of ``a``
+    less the estimate of ``b``, and ``notes`` unless rows have two columns of clusters; ``settings``
+    has the level of the interval.
     """
     assert a.error is not None
     assert b.error is not None
@@ -583,11 +593,12 @@ def _by_variance(settings: Settings, a: Model, b: Model) -> Fields:
 
 
 def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
-    """Return the p-value of the swap test, with number of draws and ending, as fields by name.
+    """Return the p-value of the swap test of two models, as fields of the result by name.
 
-    The p-value is the share of random exchanges of the two models that reach the observed
-    difference. The fields are ``pvalue``, ``pvalue_error``, ``low`` and ``high`` (None),
-    ``n_resamples`` and ``ended``.
+    It is the share of random exchanges of the predictions of ``a`` and ``b`` that reach the
+    observed difference of their estimates. The fields are ``pvalue``, ``pvalue_error``, ``low`` and
+    ``high`` (None), ``n_resamples`` and ``ended`` ("complete" or "interrupted"). ``settings`` has
+    the number of draws and seed.
     """
     of_both = a.tested, a.analysis.induced, b.analysis.induced, settings.paired
     values, ended = swapped_differences(*of_both, **settings.run)
@@ -601,10 +612,11 @@ def _by_swaps(settings: Settings, a: Model, b: Model) -> Fields:
 def verdict_of_pair(
     settings: Settings, difference: float, pvalue: float, low: float | None, high: float | None
 ) -> ComparisonVerdict:
-    """Return the verdict on a difference; an interval within the margin is a tie at any p-value.
+    """Return the verdict on two models; an interval within the margin is a tie at any p-value.
 
-    ``difference`` has the p-value ``pvalue`` and the interval (``low``, ``high``), which are None
-    for the swap test. ``settings`` has margin and level.
+    ``difference`` is the error of the first less the error of the second. It has the p-value
+    ``pvalue`` and the interval (``low``, ``high``), which are None for the swap test. ``settings``
+    has the margin of ties and the level.
     """
     differs = pvalue <= 1.0 - settings.level
     if low is None or high is None:
@@ -621,11 +633,12 @@ def verdict_of_pair(
 def _score_differences(
     a: Model, b: Model, paired: bool, level: float
 ) -> tuple[ScoreDifference, ...]:
-    """Compare mean proper scores; for tallies variances omit the variation within micro-cells.
+    """Compare the mean Brier and log scores of two models; return one difference for each score.
 
-    ``paired`` says that both models predict the same rows. Returns one ScoreDifference per score,
-    () for tallies of more than two classes. Differences are mean score of ``a`` less mean score of
-    ``b``, with intervals at ``level``.
+    ``a`` and ``b`` are models with their rows, or with representative rows of a tally, whose
+    variances omit the variation within cells. ``paired`` says that both predict the same rows.
+    Differences are mean score of ``a`` less mean score of ``b``, with intervals at ``level`` and
+    adjusted p-values. () for tallies of more than two classes.
     """
     tallies = a.times is not None
     if tallies and a.analysis.data.n_classes > 2:
@@ -645,10 +658,11 @@ def _score_differences(
 def _adjusted_scores(
     families: Sequence[tuple[ScoreDifference, ...]],
 ) -> list[tuple[ScoreDifference, ...]]:
-    """Return the score differences with p-values adjusted over all of them (Holm).
+    """Return score differences with their p-values adjusted over all of them by Holm's method.
 
-    ``families`` has the differences of each pair of models, one for each score; the result has the
-    same form. Differences without a p-value stay as they are.
+    ``families`` has, for each pair of models, a tuple with the difference of each score; the result
+    has the same form, with the field ``adjusted`` set. Differences without a p-value stay as they
+    are.
     """
     known = [score.pvalue for family in families for score in family if score.pvalue is not None]
     adjusted = iter(holm(known) if known else [])
@@ -661,10 +675,11 @@ def _adjusted_scores(
 class _Scored(NamedTuple):
     """Scores of the rows of one model with their weights, for the variance of a mean score.
 
-    ``values`` and ``weights`` have shape (n,). ``unit`` (n,) is the row's independent unit, itself
-    or its cluster; ``times`` is the number of such units each stands for. ``mean`` is the weighted
-    mean, None where a score is infinite. ``units`` holds two arrays like ``unit`` for crossed
-    clusters.
+    ``values`` and ``weights`` have shape (n,). ``unit`` (n,) numbers the row's independent unit,
+    itself or its cluster; ``times`` (U,) is the number of such units that each of the U units
+    stands for. ``mean`` is the weighted mean score, None where a score is infinite. ``units`` holds
+    three arrays like ``unit`` for two columns of clusters: first, second, and both together; () for
+    others.
     """
 
     values: FloatArray
@@ -678,10 +693,11 @@ class _Scored(NamedTuple):
     def of(
         cls, values: FloatArray, rows: Predictions, times: FloatArray | None, mean: float | None
     ) -> _Scored:
-        """Return scores with the weights and clusters of their rows.
+        """Return the scores ``values`` (n,) of rows with the weights and clusters of the rows.
 
-        ``values`` (n,) are the scores; each row stands for ``times`` observations. ``mean`` is the
-        mean score where a tally knows it more exactly, else None.
+        ``rows`` has weights and clusters; row i stands for ``times[i]`` observations, None for one.
+        ``mean`` is the mean score where a tally knows it more exactly, else None, and then computed
+        here.
         """
         once = np.ones(values.size)
         w = once if rows.weights is None else rows.weights
@@ -693,9 +709,10 @@ class _Scored(NamedTuple):
         return cls(values, w, unit, times, mean, units)
 
     def variance(self, values: FloatArray) -> tuple[float, float]:
-        """Return (variance, degrees of freedom) of the weighted mean of row values.
+        """Return (variance, degrees of freedom) of the weighted mean of row ``values`` (n,).
 
-        ``values`` has shape (n,); the variance is over independent units, rows or clusters.
+        The variance is over the independent units of these rows, which are clusters, or rows
+        without them; weights are those of this object.
         """
         if self.units:
             each = [
@@ -715,11 +732,13 @@ class _Scored(NamedTuple):
 def _score_difference(
     name: str, a: _Scored, b: _Scored, paired: bool, level: float
 ) -> ScoreDifference:
-    """Compare means by Student's t of paired units (Diebold & Mariano 1995), else by Welch's.
+    """Compare two mean scores by Student's t of paired units, else by Welch's.
 
-    The difference is mean score of ``a`` less mean score of ``b``, with its interval at ``level``
-    and two-sided p-value. ``name`` is the score's name. Fields are None where a score is infinite
-    or a side has fewer than two units.
+    Paired units are as in Diebold & Mariano (1995). ``a`` and ``b`` hold the scores of both models
+    by row, with weights and clusters; ``paired`` says that rows correspond. The difference is mean
+    score of ``a`` less mean score of ``b``, with its interval at ``level`` and two-sided p-value.
+    ``name`` is the score's name. Fields are None where a score is infinite or a side has fewer than
+    two units.
     """
     first, second = (s.mean if s.mean is not None and s.mean < np.inf else None for s in (a, b))
     if first is None or second is None or min(a.times.sum(), b.times.sum()) < 2:
@@ -749,12 +768,14 @@ def swapped_differences(
     statistic: StatisticLike, a: Predictions, b: Predictions, paired: bool, n_resamples: int,
     rng: RNG, workers: Workers,
 ) -> tuple[FloatArray, str]:  # fmt: skip
-    """Return (differences, ending): replicates of T_a − T_b under random exchange of the models.
+    """Return (differences, ending): replicates of T_a − T_b under random exchange of two models.
 
-    In every row the two models change places with probability ½. Without pairs, all rows are
-    distributed anew among the models. Labels move along, as a lens may give each model its own. For
-    paired rows in clusters whole clusters are exchanged; StatisticError for clusters without pairs.
-    Differences have shape (B,), B = ``n_resamples``; the ending is "complete" or "interrupted".
+    T is the ``statistic``; ``a`` and ``b`` are the predictions and outcomes of the models behind
+    the lens. In every row the two change places with probability ½. Without ``paired`` rows, all
+    rows are distributed anew among the models. Labels move along, as a lens may give each model its
+    own. For paired rows in clusters whole clusters are exchanged. Differences have shape (B,), B =
+    ``n_resamples``; the ending is "complete" or "interrupted". StatisticError for clusters without
+    pairs, two columns of clusters, and a horizon.
     """
     if a.crossed is not None:
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
@@ -832,26 +853,26 @@ LARGEST_Z = 38.0
 
 @dataclass(frozen=True, eq=False)
 class ComparedModel:
-    """One model of a compared pair: its error T and its predictions.
+    """One model of a compared pair: its debiased squared error and its predictions.
 
-    T, the field ``error``, is the debiased squared error; ``data`` are the predictions through the
-    lens.
+    ``error`` holds the error T with its jackknife values, by cells and units (rows or clusters);
+    ``data`` are the predictions and outcomes through the lens.
     """
 
     error: SquaredError
     data: Predictions
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
-        """Return the weighted sums of row values (n,) in each cell, shape (L,)."""
+        """Return the weighted sums of row ``values`` (n,) in the L cells of this model, (L,)."""
         w = self.data.weights
         weighted = self.error.copies * (values if w is None else w * values)
         return summed(weighted, self.error.cell, self.error.mass.size)
 
     @cached_property
     def not_shown(self) -> FloatArray:
-        """Share by which the label variance of each row is raised, (n,).
+        """Share of its label variance that is added for each row, as its cell cannot show it, (n,).
 
-        It is large in cells whose few rows cannot show how much their labels vary.
+        It is large in cells of few rows whose residuals scatter less than the predictions promise.
         """
         data, error, parts = self.data, self.error, self.error.parts
         squares = (data.probs**2).sum(axis=1)
@@ -868,13 +889,13 @@ class ComparedModel:
 
     @cached_property
     def worst_cell(self) -> float:
-        """Square of the largest contribution of one unit (row or cluster) to the error T."""
+        """Square of the largest mean contribution of one unit (row or cluster) to the error."""
         squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
         return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """Possible contribution to the error T of each unit that is alone in its cell, shape (m,).
+        """Possible contribution to this error of each of m units alone in their cell, (m,).
 
         A debiased error uses pairs of units, so that a lone one does not enter it; a unit is a row
         or a cluster.
@@ -885,9 +906,11 @@ class ComparedModel:
         return squares / (parts.mass[alone] * self.error.mass.sum())
 
     def lone_limit(self, z: float) -> float:
-        """Return the upper limit of the contribution of units alone in a cell; 0 without any.
+        """Return the upper limit of the error that units alone in a cell may add.
 
-        ``z`` is the normal quantile of the confidence level.
+        0 without any.
+
+        ``z`` is the normal quantile of the confidence level. A unit is a row or a cluster.
         """
         from scipy.special import gammaincinv, ndtr
 
@@ -899,10 +922,10 @@ class ComparedModel:
         return float(variance / mean * gammaincinv(mean**2 / variance, ndtr(z)))
 
     def label_variances(self, changes: FloatArray) -> FloatArray:
-        """Return the variance, over redrawn labels, of the change of an error, (n,).
+        """Return the variance of the change of an error when one row's label is redrawn, (n,).
 
-        ``changes[i, k]`` is the change of T if row i has label k; labels are drawn from the
-        predictions.
+        ``changes`` (n, K) holds the change of the error if row i has label k; labels are drawn from
+        the predictions of this model.
         """
         mean = (self.data.probs * changes).sum(axis=1)
         return np.asarray((self.data.probs * changes**2).sum(axis=1) - mean**2)
@@ -910,11 +933,11 @@ class ComparedModel:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Difference D = T_A − T_B of the debiased squared errors of two models.
+    """Difference D of the debiased squared errors of two models, with interval and p-value.
 
-    It has a confidence interval and a p-value. Their variance allows for errors that these rows
-    cannot show. ``a`` and ``b`` are the models; ``paired`` says whether their rows are the same
-    observations.
+    D is the error of ``a`` less the error of ``b``, two models with error and predictions;
+    ``paired`` says whether their rows are the same observations. The variance of D allows for
+    errors that these rows cannot show.
     """
 
     a: ComparedModel
@@ -923,17 +946,17 @@ class Difference:
 
     @property
     def value(self) -> float:
-        """Observed difference D."""
+        """Observed difference: the debiased squared error of model a less that error of model b."""
         return self.a.error.estimate - self.b.error.estimate
 
     @cached_property
     def base(self) -> float:
-        """Variance of D estimated from the rows, by the jackknife."""
+        """Variance of the difference of both errors, estimated from the rows by the jackknife."""
         return base_variance(self.a.error, self.b.error, self.paired)
 
     @cached_property
     def not_shown(self) -> float:
-        """Further variance of D from labels in cells of few rows, whose scatter is not seen."""
+        """Further variance of the difference, from labels whose scatter cells of few rows hide."""
         a, b = self.a, self.b
         va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
         if not self.paired:
@@ -950,7 +973,10 @@ class Difference:
 
     @cached_property
     def anywhere(self) -> float:
-        """Mean squared change of D if the rows of one unit (row or cluster) had other labels."""
+        """Mean squared change of the difference if the rows of one unit had other labels.
+
+        A unit is a row or a cluster.
+        """
         a, b = self.a.error, self.b.error
         if not self.paired:
             return sum(_of_one_unit(error, error.changes**2) for error in (a, b))
@@ -960,14 +986,18 @@ class Difference:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the variance estimate, the smaller of both models'."""
+        """Degrees of freedom of the variance of the difference.
+
+        The smaller number of both models.
+        """
         return min(self.a.error.freedom, self.b.error.freedom)
 
     def reach(self, z: float, side: ComparedModel, lone: bool = True) -> float:
-        """Return the distance from D to the confidence limit at which ``side`` looks better.
+        """Return the distance from the observed difference to a confidence limit, for one side.
 
-        ``side`` is one of the two models, and ``z`` the normal quantile of the level; ``lone`` adds
-        the contribution of rows alone in their cell.
+        It is the limit at which the model ``side``, one of the two, looks better. ``z`` is the
+        normal quantile of the level; ``lone`` adds the possible contribution of units (rows or
+        clusters) that are alone in their cell. 0 for a model compared with itself.
         """
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):
@@ -980,9 +1010,9 @@ class Difference:
         return carried + float(np.hypot(z * np.sqrt(variance), side.lone_limit(z) - carried))
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Return the confidence interval (low, high) of the difference.
+        """Return the confidence interval (low, high) of T_a − T_b, the difference of both errors.
 
-        It is for T_A − T_B.
+        ``level`` is its two-sided confidence level.
         """
         from scipy.special import stdtrit
 
@@ -990,10 +1020,11 @@ class Difference:
         return self.value - self.reach(z, self.b), self.value + self.reach(z, self.a)
 
     def pvalue(self, lone: bool = True) -> float:
-        """Return the p-value 2Φ(−z), for the z at which the confidence limit just meets 0.
+        """Return the two-sided p-value 2Φ(−z), with z at which the confidence limit just meets 0.
 
-        Φ is Student's law where units are clusters, or weights differ. ``lone`` includes rows alone
-        in a cell.
+        Φ is the normal law, or Student's where units are clusters or weights differ. ``lone``
+        includes the possible contribution of rows alone in their cell. It is 1 for a model compared
+        with itself, and never 0.
         """
         from scipy.optimize import brentq
         from scipy.special import stdtr
@@ -1010,9 +1041,9 @@ class Difference:
 
 
 def _of_one_unit(error: SquaredError, squares: FloatArray) -> float:
-    """Return the mean over units of the squared change of an error by other labels of one unit.
+    """Return the mean squared change of an error over units, if one unit had other labels.
 
-    ``squares`` (n, K) are the squared changes of ``error`` if row i has label k; a unit is a row or
+    ``squares`` (n, K) are the squared changes of the error if row i has label k; a unit is a row or
     a cluster. ``error`` is the debiased squared error, which knows the units.
     """
     whole = float(error.copies @ squares.sum(axis=1))

@@ -189,10 +189,10 @@ def _sided(tails: Tails, alternative: str) -> FloatArray:
 
 
 def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
-    """Return P(X ≥ d) and P(X ≤ d), X binomial, or Jeffreys' versions with a ``prior`` of ½.
+    """Return (P(X ≥ d), P(X ≤ d)) of G grades, X binomial, or Jeffreys' versions of both.
 
-    ``n``, ``d`` and ``p`` (G,) are rows, events and probabilities of the grades. Both results have
-    shape (G,).
+    ``n``, ``d`` and ``p`` (G,) are rows, events and probabilities of the grades; ``prior`` is 0, or
+    ½ for Jeffreys. Both results have shape (G,).
     """
     from scipy.special import betainc, betaincc
 
@@ -202,7 +202,7 @@ def _tails(n: IntArray, d: IntArray, p: FloatArray, prior: float) -> Tails:
 
 
 def _poisson_binomial(n: IntArray, p: FloatArray, d: int) -> tuple[float, float]:
-    """Return P(S ≥ d) and P(S ≤ d), S the number of events in all grades together.
+    """Return (P(S ≥ d), P(S ≤ d)), S the number of events in all G grades together.
 
     Grade g has ``n[g]`` rows with probability ``p[g]``, shapes (G,), and ``d`` events were
     observed. Both include a bound on the rounding of the law.
@@ -345,12 +345,12 @@ def individual_error(
 
 
 def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
-    """Return the upper limit of the error, raised if votes agree too well to show their scatter.
+    """Return the upper limit of the error of items, raised if votes agree too well to show scatter.
 
     Where rare outcomes did not occur, all items have nearly the same unbiased error, and the
     scatter over items understates the uncertainty. If it is less than half of the scatter of votes
-    drawn from the predictions, the latter is used. ``votes`` has the predictions and counts (I, K)
-    of the items; ``interval`` is (estimate, low, high) at ``level``.
+    drawn from the predictions, the latter is used. ``votes`` has predictions and counts of votes,
+    both (I, K) for I items and K classes; ``interval`` is (estimate, low, high) at ``level``.
     """
     from scipy.special import stdtrit
 
@@ -365,10 +365,10 @@ def _reach_of_the_null(votes: Votes, interval: Interval, level: float) -> float:
 def mean_interval(
     errors: FloatArray, weight: FloatArray, clusters: IntArray | None, level: float
 ) -> Interval:
-    """Return (estimate, low, high): the weighted mean of item errors with a t interval.
+    """Return (estimate, low, high): the weighted mean of the errors of I items with a t interval.
 
-    ``errors`` and ``weight`` have shape (I,). Items of a cluster (``clusters`` (I,), None for none)
-    are summed first.
+    ``errors`` and ``weight`` have shape (I,), ``level`` is the level of the interval. Items of a
+    cluster (``clusters`` (I,), None for none) are summed first.
     """
     from scipy.special import stdtrit
 
@@ -382,12 +382,12 @@ def mean_interval(
 
 
 def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
-    """Return the calibration part and the grouping loss, each (estimate, low, high).
+    """Return the calibration part and the grouping loss of an error, each (estimate, low, high).
 
-    Intervals are the jackknife's, at ``level``. ``votes`` has predictions and counts (I, K) of the
-    items, which are cut by their predictions into ``n_bins`` bins for each class. For every class
-    and bin, Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean residual, with
-    r_g and c_g the sums of residuals and weights of cluster (item) g.
+    Intervals are the jackknife's, at ``level``. ``votes`` has predictions and counts of votes, both
+    (I, K) for I items and K classes; items are cut by their predictions into ``n_bins`` bins for
+    each class. For every class and bin, Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square
+    of the mean residual, with r_g and c_g the sums of residuals and weights of cluster (item) g.
     """
     size, n = votes.size, len(votes.size)
     unit = np.arange(n) if votes.clusters is None else votes.clusters
@@ -429,10 +429,11 @@ def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
 
 
 def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArray]:
-    """Return a debiased square and its jackknife values (G,).
+    """Return (value, values (G,)): a debiased square of a mean residual, and without each cluster.
 
-    The square is N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, where ``sums`` are the r_g and ``mass`` the
-    c_g of G clusters, and N is Σ c_g. Value g of the array leaves cluster g out.
+    The square is N Σ_{g≠h} r_g r_h / Σ_{g≠h} c_g c_h, where ``sums`` are the sums of residuals r_g
+    and ``mass`` the weights c_g of G clusters, and N is Σ c_g. Value g of the array leaves cluster
+    g out.
     """
     s, q, n, c = sums.sum(), np.square(sums).sum(), mass.sum(), np.square(mass).sum()
     value = float(n * (s**2 - q) / (n**2 - c))
@@ -442,9 +443,9 @@ def _leave_one_out(sums: FloatArray, mass: FloatArray) -> tuple[float, FloatArra
 
 
 def _jackknife_interval(estimate: float, without: FloatArray, level: float) -> Interval:
-    """Return (estimate, low, high), a t interval from the values without each cluster, (G,).
+    """Return (estimate, low, high): a t interval by the jackknife over G clusters.
 
-    ``without`` (G,) are these values, ``level`` is the level of the interval.
+    ``without`` (G,) are the estimates without each cluster, ``level`` is the level of the interval.
     """
     from scipy.special import stdtrit
 

@@ -165,11 +165,12 @@ def cox_recalibration(
 
 
 def _wald(fits: Fits, level: float, freedom: float) -> Fields:
-    """Return estimates, standard errors, intervals and Wald tests, as fields of the result.
+    """Return estimates, standard errors, intervals and Wald tests of Cox's line, as fields by name.
 
-    ``fits`` are (intercept, slope), their covariance, and calibration-in-the-large with its error;
-    ``freedom`` are degrees of freedom, infinite for a normal law. Fields are a dict by name;
-    intervals have the ``level``.
+    ``fits`` is ((intercept, slope) as an array, their covariance (2, 2), (calibration-in-the-large,
+    its standard error)). ``freedom`` are degrees of freedom, infinite for a normal law. The dict
+    has ``intercept``, ``slope`` and ``in_the_large``, each also with the endings ``_se`` and
+    ``_interval`` (at ``level``), ``covariance``, and three tests as :func:`_tests` names them.
     """
     both, covariance, (offset, offset_se) = fits
     reach = float(scipy.special.stdtrit(freedom, 0.5 + level / 2.0))
@@ -187,10 +188,11 @@ def _wald(fits: Fits, level: float, freedom: float) -> Fields:
 
 
 def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
-    """Return statistics and p-values of three likelihood-ratio tests, as fields by name.
+    """Return statistics and p-values of three tests of Cox's line, as fields by name.
 
     ``values`` are the statistics of intercept and slope together, of calibration-in-the-large, and
-    of the slope. ``freedom`` are degrees of freedom, infinite for χ² laws.
+    of the slope: the fields ``lr``, ``lr_intercept`` and ``lr_slope``, each also with the ending
+    ``_pvalue``. ``freedom`` are degrees of freedom, infinite for χ² laws.
     """
     numbers = {}
     for name, df, value in zip(("lr", "lr_intercept", "lr_slope"), (2, 1, 1), values, strict=True):
@@ -202,10 +204,14 @@ def _tests(values: Sequence[float], freedom: float) -> dict[str, float]:
 def _read(
     probs: object, labels: object, lens: LensLike | None, facts: Facts
 ) -> tuple[Analysis, Likelihood]:
-    """Return the analysis, and the likelihood's arrays (logits, events, weights or None), (n,).
+    """Return (analysis, (logits, events, weights)).
 
-    Parameters as in :func:`cox_recalibration`. StatisticError for weighted tallies and data without
-    finite estimates.
+    Validated data, and the arrays of the likelihood.
+
+    The arrays have shape (n,): log-odds of the predictions, outcomes (1 for the event), and weights
+    or None. A tally, which has sums over fine bins in place of rows, gives fractional outcomes with
+    the same likelihood. Parameters as in :func:`cox_recalibration`, ``facts`` by name.
+    StatisticError for weighted tallies and data without finite estimates.
     """
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
@@ -217,10 +223,10 @@ def _read(
 
 
 def _logits_and_events(rows: Predictions) -> tuple[FloatArray, FloatArray]:
-    """Return (log-odds, events), (n,) each.
+    """Return (log-odds of the event, events) of rows, floats (n,) each; events are 1 for class 0.
 
-    StatisticError where the estimates are infinite: all outcomes equal, or separated by the
-    predictions.
+    ``rows`` are the predictions and outcomes behind a lens of two classes. StatisticError for more,
+    and where the estimates are infinite: all outcomes or predictions equal, or separated outcomes.
     """
     RowProblem(rows).event(cox_recalibration)
     z, y = log_odds(rows), (rows.labels == 0).astype(np.float64)
@@ -240,10 +246,11 @@ def _logits_and_events(rows: Predictions) -> tuple[FloatArray, FloatArray]:
 
 
 def _of_sums(micro: Problem) -> Likelihood:
-    """Return (log-odds, outcomes, multiplicities) of rows with the same likelihood as a tally.
+    """Return (log-odds, outcomes, multiplicities), (m,) each, with the likelihood of a tally.
 
-    Outcomes enter the likelihood by Σ y and Σ y z only, z the log-odds. In each cell both sums are
-    matched by fractions of events that are linear in z.
+    ``micro`` holds the sums of a tally over fine bins. Outcomes enter the likelihood by Σ y and Σ y
+    z only, z the log-odds. In each bin both sums are matched by fractional outcomes that are linear
+    in z. StatisticError where the estimates are infinite.
     """
     _logits_and_events(micro.expand()[0])
     probs, times = micro.quadrature
@@ -258,7 +265,8 @@ def _of_sums(micro: Problem) -> Likelihood:
 def _tail(value: float, df: int, freedom: float) -> float:
     """Return the p-value of a statistic: χ² with ``df`` degrees of freedom, or Hotelling's T².
 
-    T² is used with clusters or weights, where ``freedom`` is finite.
+    T² is used where ``freedom``, the degrees of freedom of the variance, is finite: with clusters
+    or weights.
     """
     if np.isinf(freedom):
         return float(scipy.special.chdtrc(df, value))
@@ -274,11 +282,11 @@ def covariance_of(
     w: FloatArray | None,
     source: RowsOrTally,
 ) -> FloatArray:
-    """Return the covariance of logistic coefficients, (d, d).
+    """Return the covariance of d coefficients of a logistic regression, (d, d).
 
     It is the inverse information for independent rows, else a jackknife over clusters by one Newton
     step. ``design`` is (n, d); fitted ``logits``, ``events`` and weights ``w`` (or None) are (n,);
-    ``source`` has the clusters. O(n d²).
+    ``source`` are the rows, or a tally, which know the clusters. O(n d²).
     """
     w = np.ones(source.n) if w is None else w
     # p (1 − p) as a product of two tails keeps its digits next to 1
@@ -302,14 +310,18 @@ def covariance_of(
 
 
 def units_of(source: RowsOrTally) -> IntArray:
-    """Return the unit of every row, (n,): its cluster, or the row itself."""
+    """Return the number of the independent unit of every row, (n,).
+
+    Its cluster, or the row itself.
+    """
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 
 
 def _freedom(source: RowsOrTally) -> float:
-    """Return degrees of freedom: the effective number of independent units less 1.
+    """Return degrees of freedom of a variance: the effective number of independent units less 1.
 
-    It is infinite for independent rows of equal weight.
+    Units are clusters, or rows without them, of ``source``, rows or a tally. It is infinite for
+    independent rows of equal weight, and at least 1.
     """
     if source.weights is None and source.n_clusters is None:
         return np.inf
@@ -322,10 +334,11 @@ def _freedom(source: RowsOrTally) -> float:
 def _not_rejected(
     estimate: float, se: float, profile: Callable[[float], float], bound: float
 ) -> tuple[float, float]:
-    """Return the limits (low, high) where a profile likelihood falls below a bound.
+    """Return the interval (low, high) of values that a likelihood-ratio test does not reject.
 
-    ``profile`` maps a parameter to its profile log-likelihood, maximal at ``estimate``; ``se`` is
-    the first step of the search, which is accurate to 1e-10.
+    ``profile`` maps a parameter to its profile log-likelihood, maximal at ``estimate``; the limits
+    are where it falls to ``bound``. ``se`` is the first step of the search, which is accurate to
+    1e-10.
     """
     from scipy.optimize import brentq
 
@@ -356,9 +369,10 @@ Fits = tuple[FloatArray, FloatArray, tuple[float, float]]
 
 
 def _inverse_link(eta: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
-    """Return (μ, dμ/dη) for linear predictors ``eta``, same shape.
+    """Return (μ, dμ/dη): probabilities and their derivatives by the linear predictor.
 
-    ``link`` is "logit", or "cloglog", which models hazards.
+    ``eta`` is η, and both results have its shape. ``link`` is "logit", or "cloglog", which models
+    hazards: μ = 1 − exp(−exp η).
     """
     if link == "logit":
         mu = scipy.special.expit(eta)
@@ -397,13 +411,14 @@ def _fit(
 
 
 def followed_fits(rows: Predictions, share: float, link: Link) -> tuple[Fits, tuple[float, float]]:
-    """Return Cox's fits of risks with follow-up, and (O:E, standard error of its logarithm).
+    """Return (fits, (O:E, standard error of its logarithm)) of Cox's line for risks with follow-up.
 
-    ``rows`` have censored outcomes. Each known outcome Y counts with W, the inverse probability
-    that it is known, so that O:E is Σ W Y / Σ p. The error of log O:E allows for the scatter of W Y
-    about its mean in every stratum; predictions p are taken as fixed. ``share`` is the effective
-    share of rows with known outcomes, and StatisticError if it is too small. ``link`` is "logit" or
-    "cloglog".
+    ``fits`` is ((intercept, slope) as an array, their covariance (2, 2), (calibration-in-the-large,
+    its standard error)). ``rows`` have censored outcomes. Each known outcome Y counts with W, the
+    inverse probability that it is known, so that O:E is Σ W Y / Σ p. The error of log O:E allows
+    for the scatter of W Y about its mean in every stratum; predictions p are taken as fixed.
+    ``link`` is "logit" or "cloglog". ``share`` is the effective share of rows with known outcomes;
+    StatisticError if it is below 0.3.
     """
     if share < LEAST_SHARE:
         raise StatisticError(
@@ -536,10 +551,10 @@ def meta_analysis(
 
 
 def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float, float]:
-    """Return (log O:E, standard error) of a site, O:E being observed / expected events.
+    """Return (log O:E, its standard error) of a site, O:E being observed / expected events.
 
-    ``rows`` belong to the site. The error is derived from ``error``, the standard error of
-    calibration-in-the-large ``intercept``.
+    ``rows`` are the predictions and outcomes of the site. The error is derived from ``error``, the
+    standard error of calibration-in-the-large, whose estimate is ``intercept``.
     """
     w = np.ones(rows.n) if rows.weights is None else rows.weights
     fitted = expit(log_odds(rows) + intercept)
@@ -550,8 +565,9 @@ def log_ratio(rows: Predictions, intercept: float, error: float) -> tuple[float,
 def _mean_curve(sites: Mapping[str, Predictions], level: float, notes: list[str]) -> CentreCurve:
     """Return the mean calibration curve over sites, where at least three sites have predictions.
 
-    ``sites`` has the rows of each site by name, behind the lens. Notes on sites without a curve are
-    appended to ``notes``. StatisticError for fewer than five curves.
+    ``sites`` has the rows of each site by name, behind the lens; ``level`` is the level of
+    confidence and prediction intervals. Notes on sites without a curve are appended to the list
+    ``notes``. StatisticError for fewer than five curves.
     """
     z, curves, without = centre_curves(sites)
     notes += without
@@ -587,10 +603,11 @@ def centre_curves(
 ) -> tuple[FloatArray, dict[str, FloatArray], list[str]]:
     """Return (log-odds (50,), curves by site, notes): the calibration curve of every site.
 
-    A curve (2, 50) holds fitted log-odds and their standard errors, NaN where its site has no
-    predictions. It is a logistic regression on a :func:`restricted_spline` of z = logit p with
-    knots at the .1, .5 and .9 quantiles of the site's predictions. The common log-odds are equally
-    spaced between the .05 and .95 quantiles of all predictions. Notes name sites without a curve.
+    ``sites`` has the predictions and outcomes of each site by name. A curve (2, 50) holds fitted
+    log-odds and their standard errors, NaN where its site has no predictions. It is a logistic
+    regression on a :func:`restricted_spline` of z = logit p with knots at the .1, .5 and .9
+    quantiles of the site's predictions. The common log-odds are equally spaced between the .05 and
+    .95 quantiles of all predictions. Notes (sentences) name sites without a curve.
     """
     logits = {name: log_odds(induced) for name, induced in sites.items()}
     low, high = np.quantile(np.concatenate([*logits.values()]), (0.05, 0.95))
@@ -605,8 +622,9 @@ def centre_curves(
 
 
 def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
-    """Return 1, z and the term of a cubic spline that is linear beyond its three knots, (n, 3).
+    """Return the columns 1, z and a cubic spline term that is linear beyond three knots, (n, 3).
 
+    ``z`` (n,) are values and ``knots`` the increasing (k₁, k₂, k₃). The term is
     [(z − k₁)³₊ − (z − k₂)³₊ (k₃ − k₁)/(k₃ − k₂) + (z − k₃)³₊ (k₂ − k₁)/(k₃ − k₂)] / (k₃ − k₁)²
     (Harrell, Regression Modeling Strategies, section 2.4).
     """
@@ -618,11 +636,11 @@ def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
 
 
 def centre_curve(induced: Predictions, z: FloatArray, at: FloatArray) -> FloatArray | None:
-    """Return fitted log-odds and their standard errors at ``at``, (2, m).
+    """Return fitted log-odds of a site's curve and their standard errors at m points, (2, m).
 
-    None without a finite fit.
-
-    ``z`` (n,) are the log-odds of one site's predictions.
+    ``induced`` are the site's predictions and outcomes, ``z`` (n,) the log-odds of the predictions.
+    Both are NaN at points of ``at`` (m,), log-odds, beyond them. None without a finite fit, or with
+    too few different predictions.
     """
     knots = np.quantile(z, (0.1, 0.5, 0.9))
     if np.diff(knots).min() <= 1e-9:

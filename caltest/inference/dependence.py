@@ -38,7 +38,7 @@ SIGN_FLIP_CLUSTERS = 50
 
 
 class Coupled(NamedTuple):
-    """Redraw scheme for dependent rows, with the factor κ that its draws lack in variance.
+    """Redraw scheme of labels of dependent rows, with the factor κ that it lacks in variance.
 
     ``inflation`` is κ; residuals of the draws are multiplied by √κ.
     """
@@ -50,12 +50,16 @@ class Coupled(NamedTuple):
 def agreeing_schemes(
     null: object, data: Predictions, stack: int
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
-    """Return (schemes, summary) for a test of dependent rows.
+    """Return (schemes, summary).
 
-    Each scheme draws labels with one kind of dependence, and has the factor κ that its draws lack
-    in variance. ``null`` is the requested null distribution or "auto". The largest p-value over the
-    schemes counts; the summary describes clusters or horizon, and is None for independent rows.
-    ``stack`` is the stack level of warnings.
+    How a test redraws labels of dependent rows, and what is said of it.
+
+    A scheme is a pair of a redraw scheme with one kind of dependence (shared labels, or shared
+    correctness) and the factor κ that its draws lack in variance. The largest p-value over the
+    schemes counts. The summary describes clusters or horizon; it is None for independent rows and
+    named schemes without estimated dependence. ``null`` is the requested null distribution or
+    "auto", ``data`` are the rows, and ``stack`` is the stack level of warnings. StatisticError for
+    a null that ignores the dependence, and for too few clusters to estimate it.
     """
     scheme = _admitted(null, data, stack + 1)
     if not isinstance(scheme, SharedRedraws):
@@ -91,9 +95,12 @@ def agreeing_schemes(
 
 
 def _admitted(null: object, data: Predictions, stack: int) -> Scheme:
-    """Return the requested redraw scheme; StatisticError if it ignores clusters or the horizon.
+    """Return the scheme that redraws the labels.
 
-    ``null`` is the scheme or "auto", ``stack`` the stack level of warnings.
+    StatisticError if it ignores clusters or the horizon.
+
+    ``null`` is the requested scheme or "auto", which keeps the estimated dependence. StatisticError
+    as well for too few clusters to estimate it. ``stack`` is the stack level of warnings.
     """
     scheme = SharedRedraws() if isinstance(null, str) and null == "auto" else null
     if data.horizon is not None and not isinstance(scheme, SharedRedraws):
@@ -132,11 +139,13 @@ def _summary(
     limits: Mapping[Coupling, Dependence],
     facts: Fields,
 ) -> ClusterSummary:
-    """Return the summary of one column of clusters: sizes, dependence, effective number of rows.
+    """Return the summary of one column of clusters.
+
+    Sizes, dependence, effective number of clusters.
 
     ``agreements`` measure the dependence of the rows, one for each coupling (shared label or shared
-    correctness); ``limits`` has the upper limit of the dependence λ for each coupling that was
-    tried. ``facts`` are further fields of the summary by name.
+    correctness). ``limits`` has, by coupling, the upper confidence limits of the dependence λ, of
+    all rows and of parts of them. ``facts`` are further fields of the summary by name.
     """
     data, sizes, cluster = agreements[0].data, agreements[0].counts, agreements[0].cluster
     overall = {coupling: limit.overall for coupling, limit in limits.items()}
@@ -166,10 +175,10 @@ def _summary(
 
 
 def warn_of_few(summaries: Sequence[ClusterSummary], level: int) -> None:
-    """Warn of the test with the fewest effective clusters, if they are few.
+    """Warn (FewClustersWarning) if a test has few effective clusters, or too few rare labels.
 
-    ``level`` is the stack level, as in ``warnings.warn``. A FewClustersWarning says how many there
-    are.
+    Few are less than 10. ``summaries`` describe the clusters of one or several tests, of which the
+    one with the fewest counts. ``level`` is the stack level, as in ``warnings.warn``.
     """
     summaries = [each for summary in summaries for each in summary.along]
     fewest = min(summaries, key=lambda summary: summary.effective)
@@ -205,7 +214,11 @@ TIMES_A_WINDOW, WINDOWS_A_BLOCK = 10, 4
 
 
 def in_time_order(data: Predictions) -> Predictions:
-    """Return rows in the order of time, with blocks of 4h consecutive times as clusters."""
+    """Return rows of a time series in time order, with blocks of 4h times as clusters.
+
+    Blocks are of 4h consecutive times, h being the number of steps by which forecasts look ahead
+    (``horizon``). StatisticError for fewer than 10h times.
+    """
     placed, h = timed(data)
     times = np.unique(placed).size
     if times < TIMES_A_WINDOW * h:
@@ -219,9 +232,10 @@ def in_time_order(data: Predictions) -> Predictions:
 
 
 def blocks(times: IntArray, length: int) -> IntArray:
-    """Return ⌊t / length⌋ for ``times`` t (n,), same shape.
+    """Return the number of the block to which each time belongs, ⌊t / length⌋, same shape.
 
-    A last block of less than half the length joins the one before.
+    ``times`` (n,) are times t, whole numbers from 0, and ``length`` is the number of times in a
+    block. A last block of less than half the length joins the one before.
     """
     block = times // length
     last = int(block.max())
@@ -249,9 +263,9 @@ def refuse_few_blocks(verb: str, data: Predictions) -> None:
 
 
 def summary_of(data: Predictions) -> HorizonSummary | None:
-    """Return horizon, number of times and of rows of a series; None without a horizon.
+    """Return horizon, number of times and of rows of a time series, as results show them.
 
-    The result is part of the results of tests.
+    None for rows without a horizon.
     """
     if data.horizon is None:
         return None
@@ -269,27 +283,31 @@ def summary_of(data: Predictions) -> HorizonSummary | None:
 
 
 def columns_of(data: RowsOrTally) -> tuple[IntArray, IntArray, IntArray]:
-    """Return three numberings of the rows (n,): first clusters, second clusters, both together."""
+    """Return three numberings of the rows, (n,) each, of data with two columns of clusters.
+
+    They are the clusters of the first column, of the second, and of both together.
+    """
     first, second = by_appearance(data.clusters), by_appearance(data.crossed)
     codes = first * (int(second.max()) + 1) + second
     return first, second, by_appearance(codes)
 
 
 def freedom_of(data: RowsOrTally) -> float:
-    """Return degrees of freedom for crossed clusters.
+    """Return degrees of freedom of a variance for rows with two columns of clusters.
 
-    It is the effective number of clusters of the column that has fewer, less 1.
+    It is the effective number of clusters of the column that has fewer, less 1, and at least 1.
     """
     masses = [np.bincount(unit, data.weights) for unit in columns_of(data)[:2]]
     return float(max(min(m.sum() ** 2 / (m**2).sum() for m in masses) - 1.0, 1.0))
 
 
 def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArray:
-    """Return V_a + V_b − V_ab, the variance with crossed clusters, of the shape of ``first``.
+    """Return V_a + V_b − V_ab, the (co)variance for two columns of clusters.
 
-    Diagonals are at least those of V_a and V_b (``first``, ``second``), as the estimate can fall
-    below them by chance; ``both`` is V_ab, with clusters that share both columns. V_a and V_b are
-    the variances with one column of clusters alone.
+    It has the shape of ``first``. ``first`` V_a and ``second`` V_b are the variances with one
+    column of clusters alone, ``both`` V_ab with clusters that share both; all are numbers or
+    matrices of one shape. Diagonals of the result are at least those of V_a and V_b, as the
+    estimate can fall below them by chance. It is V_a + V_b where it would not be positive definite.
     """
     combined = np.atleast_2d(first + second - both)
     least = np.maximum(np.diag(np.atleast_2d(first)), np.diag(np.atleast_2d(second)))
@@ -304,9 +322,11 @@ def joined(first: FloatArray, second: FloatArray, both: FloatArray) -> FloatArra
 class CrossedError:
     """Debiased squared error for two columns of clusters, with its jackknife values.
 
-    T = (1/W) Σ_b w_b Σ r_i · r_j over pairs of rows in one cell that share neither cluster.
-    ``estimate`` is T, ``omitting`` holds T without each cluster of either column, its cells kept,
-    and ``linear`` (n,) the first-order term w (2 r̄_b · r − |r̄_b|²) of every row.
+    T = (1/W) Σ_b w_b Σ r_i · r_j over pairs of rows in one cell b that share neither cluster, with
+    residuals r, total weight W, and w_b the weight of cell b over its pairs. ``estimate`` is T,
+    ``omitting`` holds two arrays: T without each cluster of the first and of the second column,
+    with the same cells. ``linear`` (n,) is the first-order term w (2 r̄_b · r − |r̄_b|²) of every
+    row, r̄_b the mean residual of its cell and w its weight.
     """
 
     estimate: float
@@ -315,9 +335,10 @@ class CrossedError:
 
     @classmethod
     def of(cls, cells: Cells, induced: Predictions) -> CrossedError:
-        """Compute T and its jackknife values for rows with two columns of clusters; O(n d log n).
+        """Compute the debiased squared error and its jackknife values for two columns of clusters.
 
-        ``cells`` partition the rows of ``induced``, the predictions behind the lens.
+        ``cells`` partition the rows of ``induced``, the predictions and outcomes behind the lens,
+        which has both columns. O(n d log n) for d classes.
         """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -330,10 +351,12 @@ class CrossedError:
         whole = added(x, at, size)
 
         def products(values: FloatArray, others: FloatArray) -> FloatArray:
-            """Return products of residual sums, and of masses, (m, 2).
+            """Return the products of m pairs of parts.
 
-            ``values`` and ``others`` (m, d + 1) hold the residual sums of m parts each, and last
-            their mass.
+            Of residual sums, summed over classes, and of masses.
+
+            ``values`` and ``others`` (m, d + 1) hold the d residual sums of m parts each, and last
+            their mass. The result has shape (m, 2).
             """
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
@@ -363,10 +386,11 @@ class CrossedError:
 
 
 def variance_of_difference(a: CrossedError, b: CrossedError, data: Predictions) -> float:
-    """Return the variance of T_A − T_B with crossed clusters.
+    """Return the variance of T_a − T_b, two debiased errors of rows with two columns of clusters.
 
-    It is V_a + V_b − V_ab; the last, of rows that share both clusters, enters at first order. ``a``
-    and ``b`` have T with its jackknife values for each model, ``data`` the clusters.
+    It is V_a + V_b − V_ab, with the jackknife variances along each column; the last, of rows that
+    share both clusters, enters at first order. ``a`` and ``b`` have the errors T of two models with
+    their jackknife values, ``data`` are the rows, with the clusters.
     """
     both = zip(a.omitting, b.omitting, strict=True)
     first, second = (_jackknife_variance(x - y) for x, y in both)
@@ -408,11 +432,11 @@ def _jackknife_variance(values: FloatArray) -> float:
 class Parts:
     """Residual sums by unit and cell; a unit is a row, or a cluster of rows.
 
-    A part is the rows of one unit in one cell. ``unit`` and ``cell`` (P,) number both; ``mass``
-    (P,) is W_ub = Σ w_i, and ``sums`` (P, d) are S_ub = Σ w_i r_i with r_i = onehot(y_i) − p_i, one
-    component for two classes. Parts of a unit are adjacent. ``of_row`` (n,) is the part of every
-    row, and ``rows`` is true if each row is a unit. ``times`` (P,) is the number of such parts: 1,
-    except for rows that stand for rows of a tally.
+    A part is the rows of one unit in one cell; there are P parts. ``unit`` and ``cell`` (P,) number
+    both; ``mass`` (P,) is W_ub = Σ w_i, and ``sums`` (P, d) are S_ub = Σ w_i r_i with weights w and
+    residuals r_i = onehot(y_i) − p_i, one component for two classes. Parts of a unit are adjacent.
+    ``of_row`` (n,) is the part of every row, and ``rows`` is true if each row is a unit. ``times``
+    (P,) is the number of such parts: 1, except for rows that stand for several rows of a tally.
     """
 
     unit: IntArray
@@ -425,11 +449,13 @@ class Parts:
 
     @classmethod
     def of(cls, induced: Predictions, cell: IntArray, times: FloatArray | None = None) -> Parts:
-        """Sum the residuals of rows by unit and cell; O(n d), or O(n log n) with clusters.
+        """Sum the residuals of rows by unit (row or cluster) and cell.
 
-        ``cell`` (n,) is the cell of every row; each row stands for ``times`` rows. ``times`` (n,)
-        None stands for 1. ``induced`` has the predictions behind the lens, with weights and
-        clusters.
+        O(n d), O(n log n) with clusters.
+
+        ``induced`` has the predictions and outcomes behind the lens, with weights and clusters, and
+        d is its number of classes, or 1 for two. ``cell`` (n,) is the number of the cell of every
+        row; row i stands for ``times[i]`` rows, None for 1.
         """
         r = induced.residuals[:, :1] if induced.n_classes == 2 else induced.residuals
         w = np.ones(induced.n) if induced.weights is None else induced.weights
@@ -447,8 +473,8 @@ class Parts:
     def crossed(self, other: Parts) -> tuple[IntArray, IntArray]:
         """Return all pairs (i, j) of parts that share a unit, as two index arrays (m,).
 
-        Part i belongs to this partition of the rows into cells, part j to the ``other``, which
-        divides the same rows into other cells.
+        A part is the rows of one unit (row or cluster) in one cell. Part i belongs to this object,
+        part j to the ``other``, which divides the same rows into other cells.
         """
         if self.rows:
             return self.of_row, self.of_row
@@ -482,18 +508,19 @@ def summed(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SquaredError:
-    """Debiased squared error T of a binned model, with its jackknife values.
+    """Debiased squared error T of a model over the cells of a partition, with its jackknife values.
 
     T = (1/W) Σ_b w_b (|S_b|² − Σ_u |S_ub|²) uses products of residual sums of two different units u
-    in one cell b; a unit is a row or a cluster. w_b is W_b / (W_b² − Σ_u W_ub²), that is 1 / (n_b −
-    1) for unweighted rows, and 0 for cells of one unit. For rows, T is the value of ``DebiasedL2``;
-    for clusters it leaves out the pairs within a cluster.
+    in one cell b; a unit is a row or a cluster. S_ub and W_ub are residual sum and weight of unit u
+    in cell b, S_b and W_b their sums over units, W the sum over cells. w_b is W_b / (W_b² − Σ_u
+    W_ub²), that is 1 / (n_b − 1) for n_b unweighted rows, and 0 for cells of one unit. For rows, T
+    is the value of ``DebiasedL2``; for clusters it leaves out the pairs within a cluster.
 
-    ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b, ``mass`` (L,) the W_b, and
-    ``centred`` (P, d) the S_ub − W_ub S_b / W_b. ``omitting`` (U,) is T without unit u, with the
-    same cells; ``changes`` (n, K) the change of T if row i has label k. ``copies`` (n,) and
-    ``times`` (U,) say how many rows and units each row and unit stands for. ``estimate`` is T, and
-    ``parts`` holds the S_ub.
+    ``estimate`` is T, and ``parts`` holds the S_ub of the P parts, a part being one unit in one
+    cell. ``cell`` (n,) is the cell of every row, ``weights`` (L,) are the w_b of L cells, ``mass``
+    (L,) the W_b, and ``centred`` (P, d) the S_ub − W_ub S_b / W_b. ``omitting`` (U,) is T without
+    each of U units, with the same cells; ``changes`` (n, K) the change of T if row i has label k.
+    ``copies`` (n,) and ``times`` (U,) say how many rows and units each row and unit stands for.
     """
 
     estimate: float
@@ -511,10 +538,12 @@ class SquaredError:
     def of(
         cls, cells: Cells, induced: Predictions, times: FloatArray | None = None
     ) -> SquaredError:
-        """Compute the error of rows in cells; O(n d).
+        """Compute the debiased squared error of rows in ``cells``, a partition of them.
 
-        ``induced`` has the predictions behind the lens; each row stands for ``times`` rows, shape
-        (n,), or for itself if ``times`` is None.
+        O(n d), d classes.
+
+        ``induced`` has the predictions and outcomes behind the lens; row i stands for ``times[i]``
+        rows, or for itself if ``times`` is None.
         """
         n, cell, size = induced.n, cells.of_unit, len(cells)
         parts = Parts.of(induced, cell, times)
@@ -559,13 +588,17 @@ class SquaredError:
         )  # fmt: skip
 
     def in_cells(self, values: FloatArray) -> FloatArray:
-        """Return the sums in the cells (L,) of values of the parts (P,)."""
+        """Return the sums in the L cells, (L,), of ``values`` (P,) of the parts.
+
+        A part is one unit (row or cluster) in one cell. Parts that stand for several count as
+        often.
+        """
         return summed(self.parts.times * values, self.parts.cell, self.weights.size)
 
     def together(self, variances: FloatArray) -> float:
         """Return the variance of a sum over rows if rows of one unit are perfectly correlated.
 
-        ``variances`` (n,) are the variances of single rows.
+        ``variances`` (n,) are the variances of single rows; a unit is a row or a cluster.
         """
         if self.parts.rows:
             return float(self.copies @ variances)
@@ -574,12 +607,17 @@ class SquaredError:
 
     @property
     def alone(self) -> int:
-        """Number of rows in cells that hold a single unit, which the error does not use."""
+        """Number of rows in cells of a single unit (row or cluster), which the error leaves out."""
         return int(self.copies[self.weights[self.cell] == 0.0].sum())
 
     @cached_property
     def freedom(self) -> float:
-        """Degrees of freedom: the effective number of units less 1; infinite for equal weights."""
+        """Degrees of freedom of this error's variance.
+
+        The effective number of units (rows or clusters) less 1.
+
+        They are infinite for rows of equal weight.
+        """
         mass = np.bincount(self.parts.unit, self.parts.mass)
         if self.parts.rows and mass.min() == mass.max():
             return np.inf
@@ -588,10 +626,10 @@ class SquaredError:
 
 
 class Few(NamedTuple):
-    """Sums over cells that leave some parts out.
+    """Sums over L cells that leave some parts out; a part is one unit (row or cluster) in one cell.
 
-    ``total`` (L,) is the weight, ``sums`` (L, d) the residual sums S, ``totals`` (L,) |S|² − Σ
-    |S_u|² and ``apart`` (L,) W² − Σ W_u².
+    ``total`` (L,) is the weight W, ``sums`` (L, d) the residual sums S, ``totals`` (L,) |S|² − Σ
+    |S_u|² and ``apart`` (L,) W² − Σ W_u², where S_u and W_u are those of the units u that stay.
     """
 
     total: FloatArray
@@ -622,9 +660,11 @@ def over(a: FloatArray, b: FloatArray, where: BoolArray) -> FloatArray:
 def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
     """Return the variance of T_a − T_b that the units show, whether models are calibrated or not.
 
-    With T_a − T_b = Σ_{u≠v} h_uv / W, the variance has a linear part V₁, which is 0 when both
-    models are calibrated, and a quadratic part 2 Σ_{u≠v} h_uv² / W². The jackknife V_J counts the
-    second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_uv from
+    ``a`` and ``b`` hold the debiased squared errors T of two models with their jackknife values;
+    units are rows or clusters, the same for both if ``paired``. With T_a − T_b = Σ_{u≠v} h_uv / W
+    over pairs of units and W the total weight, the variance has a linear part V₁, which is 0 when
+    both models are calibrated, and a quadratic part 2 Σ_{u≠v} h_uv² / W². The jackknife V_J counts
+    the second twice, and its expectation is never too small (Efron & Stein 1981). With ĥ_uv from
     residuals centred in their cells, the variance used is
 
         V = max(V_J − Q̂, Q, Q̂) + 1e-14 Q₀,  Q = 2 Σ h_uv² / W², Q̂ = 2 Σ ĥ_uv² / W²,
@@ -648,10 +688,12 @@ def base_variance(a: SquaredError, b: SquaredError, paired: bool) -> float:
 def _quadratic(
     a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray, paired: bool
 ) -> tuple[float, float]:
-    """Return (value, value for unpaired rows) of 2 Σ_{u≠v} h_uv² / W².
+    """Return (value, value for unpaired rows) of 2 Σ_{u≠v} h_uv² / W², a part of a variance.
 
-    h_uv is the product of two units u and v in T_a − T_b. ``x`` and ``z`` are the residual sums of
-    the parts of models a and b. Without ``paired`` rows there are no products between models.
+    ``a`` and ``b`` hold the debiased squared errors T of two models; h_uv is the product of the
+    residual sums of two units u and v (rows or clusters) in T_a − T_b, and W the total weight.
+    ``x`` and ``z`` (P, d) are the residual sums of a and b by unit and cell. Without ``paired``
+    rows there are no products between models.
     """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)
@@ -660,12 +702,13 @@ def _quadratic(
 
 
 def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) -> float:
-    """Return Σ_{u≠v} g_uv h_uv over pairs of units u and v, for two models.
+    """Return Σ_{u≠v} g_uv h_uv over pairs of units u and v (rows or clusters), for two models.
 
-    g_uv is Σ_b w_b x_ub · x_vb, and h_uv likewise of z, with ``x`` and ``z`` residual sums of the
-    parts of models a and b. The sum is computed as Σ w_b w_c (|X_bᵀ Z_c|² − …) over the pairs of a
-    cell b of model a and a cell c of model b, where X_b and Z_c hold the sums of the units with
-    parts in both, less the products of a unit with itself.
+    ``a`` and ``b`` hold the debiased squared errors of both. g_uv is Σ_b w_b x_ub · x_vb over the
+    cells b of a with their weights w_b, and h_uv likewise of z for b, with ``x`` and ``z`` (P, d)
+    residual sums by unit and cell. The sum is computed as Σ w_b w_c (|X_bᵀ Z_c|² − …) over the
+    pairs of a cell b of model a and a cell c of model b, where X_b and Z_c hold the sums of the
+    units with parts in both, less the products of a unit with itself.
     """
     left, right = a.parts.crossed(b.parts)
     n_cells = b.weights.size

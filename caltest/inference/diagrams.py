@@ -198,8 +198,9 @@ def _abscissae(
 ) -> FloatArray:
     """Return the predictions at which a curve is drawn, increasing, (m,) with m at most ``points``.
 
-    Half of them are quantiles of the predictions, half are equally spaced. ``ends`` (low, high) is
-    their range, None for the range of the predictions.
+    Half of them are quantiles of the predictions, half are equally spaced. ``problem`` holds the
+    predictions behind the lens. ``ends`` (low, high) is the range, None for the range of the
+    predictions.
     """
     p = problem.probs[:, 0]
     least, most = ends or (p.min(), p.max())
@@ -210,9 +211,11 @@ def _abscissae(
 def _honest(view: View, level: float, points: int) -> tuple[FloatArray, ...]:
     """Return (at, fit, low, high) of the honest isotonic band, four arrays of shape (m,).
 
-    ``view`` holds the data behind the lens, ``level`` is the probability that the band holds an
-    increasing curve everywhere. At most ``points`` predictions are shown. For tallies ``at`` is
-    rounded outward to cell edges.
+    ``at`` are predictions in increasing order, ``fit`` the isotonic curve there, and ``low`` and
+    ``high`` the ends of the band. ``view`` holds the data behind the lens, ``level`` is the
+    probability that the band holds an increasing curve everywhere. More than ``points`` different
+    predictions are rounded to so many, outward; for tallies (sums over fine bins) the band holds
+    for any prediction within a bin. StatisticError for tallies with weights or more than 10⁷ rows.
     """
     problem = view.problem
     if view.from_sums and view.data.weights is not None:
@@ -234,13 +237,14 @@ def honest_band(
     x: FloatArray, count: IntArray, hits: IntArray, level: float, grid: FloatArray,
     ends: tuple[FloatArray, FloatArray] | None = None,
 ) -> BandEnds:  # fmt: skip
-    """Return (points, low, high): predictions in increasing order, and the band at them.
+    """Return (points, low, high): predictions in increasing order, and the ends of the band there.
 
-    ``x`` are distinct predictions with ``count`` rows and ``hits`` events. They are rounded to
-    ``grid``, which holds the smallest and the largest: up for the lower end, down for the upper, so
-    that both hold for the predictions themselves. The band is given at the first and the last
-    prediction of every cell. Where ``x`` are means, ``ends`` are the smallest and the largest
-    predictions there may be.
+    ``x`` (m,) are distinct predictions in increasing order with ``count`` rows and ``hits`` events,
+    (m,) each. The band holds an increasing curve everywhere with probability ``level``. Predictions
+    are rounded to ``grid``, which holds the smallest and the largest: up for the lower end, down
+    for the upper, so that both hold for the predictions themselves. The band is given at the first
+    and the last prediction of every grid cell. Where ``x`` are means, ``ends`` are two arrays (m,),
+    the smallest and the largest predictions there may be; None for ``x``.
     """
     least, most = (x, x) if ends is None else ends
     up, down = np.searchsorted(grid, most), np.searchsorted(grid, least, side="right") - 1
@@ -254,10 +258,11 @@ def honest_band(
 
 
 def _merged(at: IntArray, count: IntArray, hits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return (cells, rows, events): the occupied cells, and cumulative counts up to each of them.
+    """Return (cells, rows, events): the L occupied cells, and cumulative counts up to each of them.
 
-    ``at``, ``count`` and ``hits`` (m,) are the cell, the rows and the events of groups of rows;
-    cumulative counts have shape (L + 1,) and begin with 0.
+    ``at``, ``count`` and ``hits`` (m,) are the cell, the rows and the events of groups of rows, in
+    the order of cells. ``cells`` has shape (L,); cumulative counts have shape (L + 1,) and begin
+    with 0.
     """
     cells, first = np.unique(at, return_index=True)
     sums = [np.append(0, np.cumsum(np.add.reduceat(v, first))) for v in (count, hits)]
@@ -269,8 +274,9 @@ def _lower_ends(
 ) -> FloatArray:
     """Return the lower limits of the honest band at every point of the grid, (size,).
 
-    ``cells`` (L,) are the occupied points, ``rows`` and ``events`` (L + 1,) cumulative counts;
-    ``alpha`` is the error probability of all limits together.
+    ``size`` is the number of points. ``cells`` (L,) are the indices of points with rows, ``rows``
+    and ``events`` (L + 1,) cumulative counts over them, from 0; ``alpha`` is the error probability
+    of all limits together.
     """
     from scipy.special import gammaln
 
@@ -353,7 +359,11 @@ class SimplexGrid(Written):
         return cell
 
     def slices(self, probs: FloatArray) -> IntArray:
-        """Return the slice (0 to m − 1) of every row along every axis of the simplex, (n, K)."""
+        """Return the slice of every row along every axis of the simplex, integers (n, K).
+
+        ``probs`` (n, K) are probability vectors. Slices are numbered from 0 to m − 1, m =
+        ``n_bins``.
+        """
         slices = np.floor(self.n_bins * (probs + EDGE_TOLERANCE)).astype(np.int64)
         corner = np.flatnonzero(slices.sum(axis=1) == self.n_bins)
         slices[corner, slices[corner].argmax(axis=1)] -= 1
@@ -446,12 +456,13 @@ def reliability_simplex(
 def _pvalues(
     induced: Predictions, cells: Cells, test: CalibrationTestResult, run: Run
 ) -> tuple[FloatArray, FloatArray, int, str]:
-    """Return (p-values, adjusted p-values, number of draws, ending) of the cells, (L,) each.
+    """Return (p-values, adjusted p-values, number of draws, ending) of the L cells of a simplex.
 
-    They are exact, adjusted by Holm's method, where cells have exact laws (no draws); otherwise
-    from redrawn labels, adjusted by max-T. ``test`` is the test of the ECE over the cells, which
-    knows the clusters; ``run`` holds n_resamples, rng and workers. The ending is "complete" or
-    "interrupted".
+    Both arrays have shape (L,). They are exact, adjusted by Holm's method, where cells have exact
+    laws (0 draws); otherwise from redrawn labels, adjusted by max-T. ``induced`` has the
+    predictions and outcomes behind the lens, ``cells`` partition its rows, and ``test`` is the test
+    of the ECE over the cells, which knows the clusters. ``run`` holds n_resamples, rng and workers.
+    The ending is "complete" or "interrupted".
     """
     weights, clusters, k = induced.weights, test.clusters, induced.n_classes
     whole = weights is None or bool((weights == np.rint(weights)).all())

@@ -148,8 +148,10 @@ def interval_of(
 ) -> ConfidenceIntervalResult:  # fmt: skip
     """Return the confidence interval for validated data without subgroups.
 
-    Options are those of :func:`confidence_interval`; a one-sided interval is open on the other
-    side. ``run`` holds n_resamples, rng and workers.
+    ``data`` are rows, or a tally with sums over fine bins in their place; ``run`` holds
+    n_resamples, rng and workers. Other parameters and errors are those of
+    :func:`confidence_interval`. A one-sided interval ends at the range of the error on the other
+    side.
     """
     question = (level, side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *question)
@@ -175,8 +177,9 @@ def _in_subgroups(
 ) -> ConfidenceIntervalResult:
     """Return the interval for all rows, with simultaneous intervals of subgroups (Bonferroni).
 
-    ``ask(level, rows)`` computes an interval. ``level`` is the level of the interval for all rows,
-    and for all subgroups together.
+    ``ask(level, rows)`` computes an interval, and ``data`` are rows with subgroups. ``level`` is
+    the level of the interval for all rows, and for all subgroups together. StatisticError for a
+    method that gives no p-value.
     """
     whole = ask(level, replace(data, by=None))
     go_on(whole.ended)
@@ -193,11 +196,13 @@ def interval_problem(
     verb: str, data: RowsOrTally, statistic: StatisticLike, lens: LensLike | None, level: float,
     side: str, run: Run, method: str = "inversion",
 ) -> IntervalProblem:  # fmt: skip
-    """Validate the data and options of a bound, and prepare the statistic.
+    """Validate the data and options of a bound; return them with the prepared statistic.
 
-    Parameters as in :func:`confidence_interval`; ``verb`` is named in messages, ``run`` holds
-    n_resamples, rng and workers. In series, blocks of 4h times are the units. StatisticError for
-    options out of range, and designs for which no bound is known.
+    ``data`` are validated rows, or a tally of sums over fine bins. ``verb`` is the name of the
+    public function in messages, ``side`` is "two-sided", "lower" or "upper", and ``run`` holds
+    n_resamples, rng and workers. Other parameters as in :func:`confidence_interval`. In time
+    series, blocks of times are the independent units. StatisticError for options out of range, too
+    few clusters or blocks, and a statistic that fails.
     """
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
@@ -215,11 +220,11 @@ def interval_problem(
 
 
 def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
-    """Return the function that computes bounds by a method.
+    """Return the function that computes bounds for these data by ``method``.
 
-    StatisticError for a method that does not fit the statistic or the design of the data.
-    ``request`` holds data, prepared statistic and level; the function takes it and returns bounds
-    with the debiased estimate and p-value, where known.
+    ``request`` holds data, prepared statistic, level and options; the function takes it and returns
+    :class:`Bounds`: both bounds, with the debiased estimate and p-value where known. StatisticError
+    for a method that does not fit the statistic or the design of the data.
     """
     estimand, problem = request.prepared.estimand, request.prepared.problem
     if isinstance(problem, FollowupProblem):
@@ -248,9 +253,11 @@ def _fitting(request: IntervalProblem, method: str) -> Callable[[IntervalProblem
 
 
 def _fitting_followup(request: IntervalProblem, method: str) -> Callable[[IntervalProblem], Bounds]:
-    """Return the function that computes bounds with follow-up.
+    """Return the function that computes bounds for data with follow-up (censored outcomes).
 
-    StatisticError for a ``method`` or a statistic of the ``request`` for which none is known.
+    ``request`` holds data, prepared statistic, level and options; the function takes it and returns
+    :class:`Bounds`. UnsupportedFactError for a ``method`` or a statistic for which no bounds are
+    known.
     """
     estimand, cells = request.prepared.estimand, request.prepared.cells
     if method != "bootstrap" and estimand is not None and cells is not None:
@@ -268,8 +275,8 @@ def _fitting_followup(request: IntervalProblem, method: str) -> Callable[[Interv
 def _cut_to_range(bound: float, estimand: Estimand | None) -> float | None:
     """Return a bound cut to the range of the error, such as [0, 1].
 
-    Without an estimand the range is unknown, and an infinite bound becomes None. ``estimand`` is
-    the population error that the statistic estimates, with its range.
+    ``estimand`` is the population error that the statistic estimates, with its range; None if there
+    is none. The range is then unknown, and an infinite bound becomes None.
     """
     if estimand is not None:
         smallest = -estimand.largest if estimand.size == "signed" else 0.0
@@ -326,10 +333,11 @@ SPARSE_CELLS = (
 
 @dataclass(frozen=True)
 class IntervalProblem:
-    """Everything an interval method needs: the prepared statistic, level, side and run options.
+    """Everything an interval method needs: data, prepared statistic, level, side and run options.
 
-    ``analysis`` holds the data before and behind the lens; ``side`` is "two-sided", "lower" or
-    "upper"; ``estimate`` is the observed value.
+    ``analysis`` holds the data before and behind the lens, ``prepared`` is the statistic with fixed
+    predictions and ``estimate`` its observed value. ``side`` is "two-sided", "lower" or "upper",
+    and ``run`` holds n_resamples, rng and workers.
     """
 
     statistic: StatisticLike
@@ -342,7 +350,10 @@ class IntervalProblem:
 
     @property
     def alpha(self) -> float:
-        """Error probability of one bound."""
+        """Error probability of one bound.
+
+        Half of 1 − level for a two-sided interval, else all of it.
+        """
         alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
         # 1 − 0.95 is not 0.05, and p-values of draws are such fractions
         return round(alpha, 12) or alpha
@@ -364,10 +375,11 @@ class IntervalProblem:
 class Bounds:
     """Result of an interval method, before it is cut to the range of the error.
 
-    ``low`` and ``high`` are the bounds, and ``contains_zero`` says whether calibration is
-    compatible with the data. ``corrected`` is the debiased estimate, ``null_mean`` the noise floor
-    and ``pvalue`` the p-value of error 0, where the method knows them. ``n_draws`` is the number of
-    draws, and ``ended`` says whether all were made.
+    ``method`` is its name. ``low`` and ``high`` are the bounds, and ``contains_zero`` says whether
+    calibration is compatible with the data. ``corrected`` is the debiased estimate, ``null_mean``
+    the noise floor and ``pvalue`` the p-value of error 0, None where the method does not know them.
+    ``n_draws`` is the number of draws, ``ended`` "complete" or "interrupted", and ``notes`` are
+    sentences for the result.
     """
 
     method: str
@@ -383,7 +395,9 @@ class Bounds:
 
 
 def by_inversion(request: IntervalProblem) -> Bounds:
-    """Return bounds by inverting tests of the error; see :mod:`caltest.inference.inversion`.
+    """Return the bounds of a binned error by inverting tests.
+
+    See :mod:`caltest.inference.inversion`.
 
     ``request`` holds data, prepared statistic and level. Beside both bounds the result has the
     debiased estimate, the noise floor and the p-value of error 0.
@@ -424,10 +438,11 @@ def by_inversion(request: IntervalProblem) -> Bounds:
 
 
 def noise_of(request: IntervalProblem) -> CellNoise:
-    """Return the residual sums of the cells, with random draws of their noise.
+    """Return the residual sums of L cells, with random draws of their noise.
 
-    ``request`` holds data, prepared statistic and level. The result has sums (L, d), their
-    variances, and draws (B, L, d) of the noise, of variance 1.
+    ``request`` holds data, prepared statistic, level and run options. The result has sums (L, d),
+    their variances, and B draws (B, L, d) of the noise, of variance 1; d is 1 for two classes, else
+    their number. StatisticError if n_resamples is too small for the level.
     """
     rng = np.random.default_rng(request.run["rng"])
     return cell_noise(request.prepared.problem.data, request.cells, _n_draws(request), rng)
@@ -459,9 +474,9 @@ def _n_draws(request: IntervalProblem) -> int:
 def by_influence(request: IntervalProblem) -> Bounds:
     """Return bounds with follow-up, from the normal law of observed − predicted in every bin.
 
-    See :mod:`caltest.inference.inversion`. ``request`` holds data, prepared statistic and level.
-    Beside both bounds the result has the debiased estimate, the noise floor and the p-value of
-    error 0.
+    ``request`` holds data with censored outcomes, prepared statistic and level. Beside both bounds
+    the result has the debiased estimate, the noise floor and the p-value of error 0. See
+    :mod:`caltest.inference.inversion`.
     """
     problem, estimand, cells = request.prepared.problem, request.estimand, request.cells
     assert isinstance(problem, FollowupProblem)
@@ -492,7 +507,7 @@ def by_cells(request: IntervalProblem) -> Bounds:
     """Return bounds of the largest |observed − predicted| of a cell.
 
     They come from simultaneous Clopper–Pearson intervals of the event rates of all cells.
-    ``request`` holds data, prepared statistic and level.
+    ``request`` holds data, prepared statistic and level. The result has no p-value.
     """
     cells = request.cells
     size, predicted, events = _in_cells(request)
@@ -522,9 +537,9 @@ def by_cells(request: IntervalProblem) -> Bounds:
 
 
 def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return number of rows, mean prediction, and number of events of the cells, (L,) each.
+    """Return (number of rows, mean prediction, number of events) of the L cells, (L,) each.
 
-    ``request`` holds data and prepared statistic.
+    ``request`` holds data and prepared statistic, with its partition into cells; of two classes.
     """
     cells, size = request.cells, request.cells.counts
     return size, cells.expected[:, 0] / size, cells.sum(cells.problem.events)
@@ -533,8 +548,9 @@ def _in_cells(request: IntervalProblem) -> tuple[IntArray, FloatArray, IntArray]
 def _redrawn(request: IntervalProblem) -> FloatArray:
     """Return the largest |observed − predicted| of a cell in B bootstrap samples, shape (B,).
 
-    The samples are of the rows of a tally. ``request`` has the tally, the cells and the number B of
-    samples.
+    ``request`` has a tally (sums over fine bins), the cells and run options, from which B follows.
+    Samples are of rows that represent the tally; values are on the scale of the statistic, such as
+    squared.
     """
     rows, times, place = request.cells.problem.expand()
     group = 2 * request.cells.of_unit[place] + rows.labels
@@ -548,9 +564,9 @@ def _largest_gaps(
 ) -> FloatArray:
     """Return the largest |mean residual| of a cell in each bootstrap sample, (draws,).
 
-    ``residuals`` (n,) are of rows that stand for ``times`` rows each; ``group`` (n,) is 2b + y for
-    outcome y in cell b, and the rows of a group are drawn as two values with the same mean and
-    variance.
+    ``draws`` is the number of samples. ``residuals`` (n,) are of rows that stand for ``times`` (n,)
+    rows each; ``group`` (n,) is 2b + y for outcome y in cell b, and the rows of a group are drawn
+    as two values with the same mean and variance.
     """
     size = group.max() // 2 * 2 + 2
     n, sums, squares = (np.bincount(group, times * residuals**k, size) for k in range(3))
@@ -568,8 +584,8 @@ def largest_above(request: IntervalProblem) -> UpperInversion:
     """Return the upper inversion for the largest |observed − predicted| of a cell.
 
     A gap is refuted only if the numbers of events in all cells refute it. ``request`` holds data
-    and prepared statistic. The inversion gives the p-value of an error, and the upper bound at a
-    level.
+    and prepared statistic. The returned object gives the p-value of an error (``pvalue``) and the
+    upper bound at an error probability (``high``).
     """
     from scipy.special import bdtr, bdtrc
 
@@ -597,10 +613,11 @@ def _gap(request: IntervalProblem, gap: float) -> float:
 
 
 def by_shift(request: IntervalProblem) -> Bounds:
-    """Return bounds of observed − predicted, by tests that shift the log-odds of all predictions.
+    """Return bounds of the mean observed − predicted, by shifting the log-odds of all predictions.
 
-    See :mod:`caltest.inference.interval`. A signed difference has no noise floor and needs no
-    debiasing. ``request`` holds data, prepared statistic and level.
+    Shifts that a test does not reject make the interval; see :mod:`caltest.inference.interval`.
+    ``request`` holds data, prepared statistic and level. The result has the p-value of no
+    difference and the noise floor 0; a signed difference needs no debiasing.
     """
     rows, times = request.prepared.problem.expand()[:2]
     found = signed_bounds(rows, times, request.alpha)
@@ -646,8 +663,8 @@ def _bootstrap(request: IntervalProblem) -> tuple[FloatArray, str]:
 def noise_floor(request: IntervalProblem) -> float:
     """Return the mean of the statistic under calibration, exact where that is cheap to compute.
 
-    ``request`` holds data, prepared statistic and run options; otherwise the mean is over redrawn
-    labels.
+    ``request`` holds data, prepared statistic and run options. Otherwise it is the mean of the null
+    distribution that a test would use, such as redrawn labels; clusters are ignored.
     """
     if request.prepared.null_mean is not None:
         return request.prepared.null_mean
@@ -659,9 +676,9 @@ def noise_floor(request: IntervalProblem) -> float:
 
 
 def about_cells(cells: CellNoise) -> tuple[str, ...]:
-    """Return the note that cells hold few rows, in a tuple; () if they hold enough.
+    """Return a tuple with the note that cells hold few rows; () if they hold 5 or more on average.
 
-    ``cells`` has the number of rows of each cell.
+    ``cells`` has the residual sums of the cells and their numbers of rows.
     """
     mean = float((cells.size / cells.grain.mean(axis=1)).mean())
     return (SPARSE_CELLS.format(mean),) if mean < FEW_ROWS else ()
@@ -811,12 +828,13 @@ class SignedBounds:
 
 
 def signed_bounds(rows: Predictions, times: FloatArray, alpha: float) -> SignedBounds:
-    """Return bounds of the mean of observed − predicted.
+    """Return bounds of the mean of observed − predicted, with its p-value.
 
-    It is Σ w (q − p) / Σ w with q the true probabilities of the event, which is class 0. If most
-    rows are events, non-events are counted instead, which is more accurate. Row i stands for
-    ``times[i]`` rows. Each bound is wrong with probability at most ``alpha``. O(n) for each of
-    about 40 evaluations.
+    They come from shifts of the log-odds. The mean is Σ w (q − p) / Σ w over rows with weights w
+    and predictions p, with q the true probabilities of the event, which is class 0 of ``rows``. Row
+    i stands for ``times[i]`` rows. Each bound is wrong with probability at most ``alpha``. If most
+    rows are events, non-events are counted instead, which is more accurate. O(n) for each of about
+    40 evaluations.
     """
     p, y = rows.probs[:, 0], (rows.labels == 0).astype(np.float64)
     w = np.ones(p.size) if rows.weights is None else rows.weights
@@ -832,10 +850,11 @@ def _signed(
     columns: tuple[FloatArray, FloatArray, FloatArray],
     alpha: float,
 ) -> SignedBounds:
-    """Return the mean difference with its bounds; ``columns`` are (predictions, events, weights).
+    """Return the mean of observed − predicted with its bounds and p-value.
 
-    Each has shape (n,), and each row stands for ``times`` rows. ``alpha`` is the error probability
-    of each bound. The result has estimate, bounds and p-value.
+    Bounds come from shifts of the log-odds. ``columns`` are (predictions, events, weights), (n,)
+    each, with events 0 or 1; row i stands for ``times[i]`` rows. ``rows`` have clusters, if any.
+    ``alpha`` is the error probability of each bound.
     """
     from scipy.optimize import brentq
 
@@ -848,9 +867,9 @@ def _signed(
         return float((times * w) @ tilted(q, t))
 
     def root(rises: Callable[[float], float]) -> float:
-        """Return the zero of an increasing function ``rises`` of the shift t.
+        """Return the log-odds shift t at which the increasing function ``rises`` is zero.
 
-        Without a zero it is the end of the range of t.
+        Without a zero it is the end of the range of t, ±60, that is nearest to one.
         """
         if rises(-SIGNED_REACH) >= 0.0:
             return -SIGNED_REACH
@@ -865,7 +884,10 @@ def _signed(
     unit = phi * float(squares @ v) / float((times * w) @ v)
 
     def tails(t: float) -> tuple[float, float]:
-        """Return P(count ≥ observed) and P(count ≤ observed) at a log-odds shift ``t``."""
+        """Return P(count ≥ observed), P(count ≤ observed) of events at a log-odds shift.
+
+        ``t`` is the shift of the log-odds of all predictions.
+        """
         shifted = tilted(q, t)
         variance = phi * float(squares @ (shifted * (1.0 - shifted)))
         return _tails(events / unit, mean(t) / unit, variance / unit**2)
@@ -882,9 +904,10 @@ def _overdispersion(
 ) -> float:
     """Return φ ≥ 1, the variance of the event count divided by its variance for independent rows.
 
-    ``residuals`` (n,) are y − p(t̂), with t̂ the fitted shift of the log-odds, and ``variance`` is
-    Σ w² p (1 − p) there; row i stands for ``times[i]`` rows. φ includes the square of the ratio of
-    Student's to the normal quantile at ``alpha``, the error probability of one bound.
+    ``residuals`` (n,) are y − p(t̂) less their mean, with t̂ the fitted shift of the log-odds, and
+    ``variance`` is Σ w² p (1 − p) there; ``rows`` have weights w and clusters, and row i stands for
+    ``times[i]`` rows. φ includes the square of the ratio of Student's to the normal quantile at
+    ``alpha``, the error probability of one bound.
     """
     w = np.ones(residuals.size) if rows.weights is None else rows.weights
     units = [rows.clusters] if rows.n_clusters is not None else [None]

@@ -41,7 +41,7 @@ CHANCE_SHARE = 0.25
 class UpperInversion:
     """Test of errors from above: the probability that an error shows no more than was observed.
 
-    Errors are numbered by k ≥ 0: ``theta(k)`` is the error, rising in k, and ``chance(k)`` its
+    Errors are numbered by real k ≥ 0: ``theta(k)`` is the error, rising in k, and ``chance(k)`` its
     p-value, falling in k. Searches begin at ``start``.
     """
 
@@ -50,7 +50,10 @@ class UpperInversion:
     start: float
 
     def high(self, alpha: float) -> float:
-        """Return the largest error whose p-value exceeds ``alpha``."""
+        """Return the largest error whose p-value is at least ``alpha``.
+
+        The upper confidence bound.
+        """
         return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
 
     def pvalue(self, margin: float) -> float:
@@ -59,19 +62,19 @@ class UpperInversion:
 
 
 def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return the l1 error T₁ = Σ_b |S_b| / n, with S_b the sum of residuals in cell b, shape (…).
+    """Return the l1 error T₁ = Σ_b |S_b| / n of residual sums, observed or drawn, shape (…).
 
-    ``sums`` (…, L, d) hold S_b for L cells and d classes, observed or in draws; |·| is the l1 norm
-    over the classes. ``cells`` has the number n of rows.
+    ``sums`` (…, L, d) hold S_b, the sum of residuals in cell b, for L cells and d classes; |·| is
+    the l1 norm over the classes. ``cells`` describes the cells, with the number n of rows.
     """
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
 
 def absolute_corrected(cells: CellNoise) -> float:
-    """Return T₁ debiased by the bootstrap: T₁ − (E T₁* − T₁).
+    """Return the l1 error T₁ = Σ_b |S_b| / n debiased by the bootstrap: T₁ − (E T₁* − T₁).
 
-    S_b* is normal around S_b, so that E T₁* is a sum of means of folded normals. ``cells`` has the
-    sums S_b and their variances.
+    S_b is the sum of residuals in cell b, and S_b* is normal around it, so that E T₁* is a sum of
+    means of folded normals. ``cells`` has the sums S_b, their variances, and the number n of rows.
     """
     from scipy.special import erf
 
@@ -84,10 +87,12 @@ def absolute_corrected(cells: CellNoise) -> float:
 
 
 def absolute_low(cells: CellNoise, alpha: float) -> float:
-    """Return the lower limit of θ₁: the smallest error that the observed T₁ does not refute.
+    """Return the lower bound of the true l1 error.
 
-    An error is refuted if T₁ reaches the observed value with probability ``alpha`` or less.
-    ``cells`` has the observed sums, and draws of their noise.
+    The smallest that the observed one does not refute.
+
+    An error is refuted if draws of the error reach the observed value with probability ``alpha`` or
+    less. ``cells`` has the observed residual sums, and draws of their noise.
     """
     observed = float(absolute_error(cells, cells.sums))
     error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
@@ -101,11 +106,11 @@ def absolute_low(cells: CellNoise, alpha: float) -> float:
 
 
 def absolute_above(cells: CellNoise) -> UpperInversion:
-    """Return the upper inversion for θ₁, the l1 error.
+    """Return the upper inversion for the true l1 error, which gives p-values and the upper bound.
 
-    Among all errors of one size it takes the one that makes T₁ smallest. ``cells`` has the observed
-    sums, and draws of their noise. The inversion gives the p-value of an error, and the upper bound
-    at a level.
+    Among all errors of one size it takes the one under which the estimate is smallest. ``cells``
+    has the observed residual sums, and draws of their noise. Method ``pvalue`` gives the p-value of
+    an error, ``high`` the upper bound at an error probability.
     """
     error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
     # Δ_b proportional to the noise of its cell makes T₁ smallest for a given θ₁
@@ -133,27 +138,32 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 
 
 def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
-    """Return the squared error T₂ = Σ_b |S_b|² / (n n_b) of residual sums (…, L, d), shape (…).
+    """Return the squared error T₂ = Σ_b |S_b|² / (n n_b) of residual sums, observed or drawn.
 
-    ``sums`` are the observed sums of the cells, or draws of them. ``cells`` has the numbers n_b of
-    rows, of sum n.
+    The shape is (…).
+
+    ``sums`` (…, L, d) hold S_b, the sum of residuals in cell b, for L cells and d classes.
+    ``cells`` describes the cells, with the numbers n_b of rows, of sum n.
     """
     return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
 
 def squared_corrected(cells: CellNoise) -> float:
-    """Return T₂ debiased: T₂ − (1/n) Σ_b V_b / n_b; a cell of one row keeps its square.
+    """Return the squared error debiased: Σ_b (|S_b|² − V_b) / (n n_b).
 
-    V_b is the estimated variance of the sum of cell b; ``cells`` has both.
+    S_b is the residual sum of cell b with n_b of n rows, and V_b its estimated variance, summed
+    over classes; ``cells`` has all of them. A cell of one row keeps its square.
     """
     return float(((cells.sums**2 - cells.variance) / cells.size[:, None]).sum()) / cells.n
 
 
 def squared_low(cells: CellNoise, alpha: float) -> float:
-    """Return the lower limit of θ₂: the smallest error that the observed T₂ does not refute.
+    """Return the lower bound of the true squared error.
 
-    An error is refuted if T₂ reaches the observed value with probability ``alpha`` or less.
-    ``cells`` has the observed sums, and draws of their noise.
+    The smallest that the observed one leaves open.
+
+    An error is refuted if draws of the error reach the observed value with probability ``alpha`` or
+    less. ``cells`` has the observed residual sums, and draws of their noise.
     """
     observed = float(squared_error(cells, cells.sums))
     error = cells.share_error((cells.mean_residuals**2).sum(axis=1))
@@ -169,10 +179,10 @@ def squared_low(cells: CellNoise, alpha: float) -> float:
 
 
 def squared_above(cells: CellNoise) -> UpperInversion:
-    """Return the upper inversion for θ₂, the squared error, from T₂ debiased.
+    """Return the upper inversion for the true squared error, from the debiased estimate.
 
-    ``cells`` has the observed sums, and draws of their noise. The inversion gives the p-value of an
-    error, and the upper bound at a level.
+    ``cells`` has the observed residual sums, and draws of their noise. Method ``pvalue`` gives the
+    p-value of an error, ``high`` the upper bound at an error probability.
     """
     size, middle = cells.size[:, None], cells.towards_middle
     # The two directions must not work against each other
@@ -206,11 +216,12 @@ def squared_above(cells: CellNoise) -> UpperInversion:
 
 @dataclass(frozen=True)
 class Size:
-    """Kind of binned error, l1 or squared, as functions of the :class:`CellNoise`.
+    """Kind of binned error, l1 or squared, as four functions of the cells' residual sums and noise.
 
-    ``value`` takes residual sums (…, L, d), observed or drawn, and computes the error, shape (…).
-    ``corrected`` computes the debiased error. ``low`` computes the lower bound with error
-    probability alpha, and ``above`` prepares the upper bound.
+    ``value(cells, sums)`` computes the error of residual sums (…, L, d) of L cells and d classes,
+    observed or drawn, shape (…). ``corrected(cells)`` computes the debiased error. ``low(cells,
+    alpha)`` computes the lower bound with error probability alpha, and ``above(cells)`` prepares
+    the upper bound.
     """
 
     value: Callable[[CellNoise, FloatArray], FloatArray]
@@ -226,14 +237,18 @@ CELL_SIZES = {
 
 
 def reached(values: FloatArray, observed: float) -> float:
-    """Return the Monte Carlo p-value (1 + #{value ≥ observed}) / (1 + B) for B values."""
+    """Return the Monte Carlo p-value (1 + #{value ≥ observed}) / (1 + B).
+
+    ``values`` (B,) are draws under the hypothesis, ``observed`` is the value in the data.
+    """
     return float(1 + reaching(observed, values).sum()) / (1 + values.size)
 
 
 def _boundary(holds: Callable[[float], bool], start: float) -> float:
-    """Return the largest x ≥ 0 for which ``holds(x)``, to four digits, by doubling and bisection.
+    """Return the largest x > 0 for which ``holds(x)``, to four digits, by doubling and bisection.
 
-    ``holds`` is true at 0 and false from some x on; the search begins at ``start``. Never 0.
+    ``holds`` is true at 0 and false from some x on; the search begins at ``start``. The result is
+    at least 1e-9 ``start``.
     """
     low, high = 0.0, start
     while holds(high) and high < 1e9 * start:
@@ -259,13 +274,15 @@ LABELS_A_BATCH = 2**20
 class CellNoise:
     """Residuals summed in L cells, and their noise: the input of interval methods.
 
-    ``size`` (L,) is the number n_b of rows, or their weight, ``predicted`` (L, d) the mean
-    predictions, ``sums`` (L, d) the S_b, ``null_variance`` and ``variance`` (L, d) V0 and V,
-    ``hidden`` (L, d) the part of V due to errors that cancel. Draws of the noise have variance 1:
-    ``calibrated`` (B, L, d) follows the law of counts under calibration, ``normal`` (B, L, d)
-    its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0 / Σ w p (1 − p): a cell varies
-    like n_b / grain rows of equal influence. ``parts`` are the parts of units of unequal influence;
-    for a weighted tally only Σ w² is known, ``squared_mass`` (L,).
+    d is 1 for two classes, else their number, and B the number of draws. ``size`` (L,) is the
+    number n_b of rows, or their weight, ``predicted`` (L, d) the mean predictions, ``sums`` (L, d)
+    the residual sums S_b, ``null_variance`` V0 and ``variance`` V (L, d) their variances under
+    calibration and as estimated, and ``hidden`` (L, d) the part of V due to errors that cancel.
+    Draws of the noise have variance 1: ``calibrated`` (B, L, d) follows the law of counts under
+    calibration, ``normal`` (B, L, d) its limit; ``shares`` (B,) are normal. ``grain`` (L, d) is V0
+    / Σ w p (1 − p): a cell varies like n_b / grain rows of equal influence. ``parts`` has the sums
+    by cell and unit (row or cluster) for units of unequal influence, else None; for a weighted
+    tally only Σ w² is known, ``squared_mass`` (L,).
     """
 
     size: FloatArray
@@ -283,7 +300,7 @@ class CellNoise:
 
     @cached_property
     def n(self) -> float:
-        """Number of rows, or their weight."""
+        """Number of rows in these cells, or their weight."""
         return float(self.size.sum())
 
     @cached_property
@@ -309,7 +326,7 @@ class CellNoise:
 
     @cached_property
     def towards_middle(self) -> FloatArray:
-        """Shifts of the sums towards equal probabilities, as large as their noise, (L, d)."""
+        """Shifts of the residual sums towards equal probabilities, as large as noise, (L, d)."""
         if self.sums.shape[1] == 1:
             return np.where(self.predicted > 0.5, -self.unit, self.unit)
         largest = self.predicted.argmax(axis=1)[:, None] == np.arange(self.sums.shape[1])
@@ -318,10 +335,11 @@ class CellNoise:
         return shift * np.sqrt((self.unit**2).sum(axis=1) / (shift**2).sum(axis=1))[:, None]
 
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of the noise of the residual sums, (B, L, d).
+        """Return draws of the noise of the residual sums of these cells, (B, L, d).
 
-        The true errors of the cells are taken to be k times the observed ones; ``most`` bounds how
-        far the sums of single cells may be off.
+        The true errors of the cells are taken to be ``k`` times the observed ones. ``most``, a
+        number or (L, d), is the largest absolute error that the sum of a single cell may have; it
+        bounds the variance of the sum beyond its variance under calibration.
         """
         # Σ r² = V0 + S (1 − 2 p̄ − S / n) + H: the second term belongs to Δ (inversion, at the top)
         step = k * self.mean_residuals
@@ -343,11 +361,12 @@ class CellNoise:
         return calibrated + sign * scale * events
 
     def counted(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of the sums S, rounded to counts, if true errors are k times the observed.
+        """Return draws of the residual sums if true errors are ``k`` times the observed, (B, L, d).
 
-        The shape is (draws, L, d). Where a calibrated model varies by less than one label,
+        Where a calibrated model varies by less than one label, draws are rounded to counts:
         continuous noise would be a fraction of a label and no draw would reach labels that are all
-        equal but unexpected. ``most`` bounds the error of a cell.
+        equal but unexpected. ``most``, a number or (L, d), is the largest absolute error that the
+        sum of a single cell may have.
         """
         sums = k * self.sums + self.noise(k, most)
         sure = self.null_variance < self.grain**2
@@ -355,10 +374,10 @@ class CellNoise:
         return np.where(sure & (np.abs(whole) > np.abs(sums)), whole, sums)
 
     def implied_variance(self, shift: FloatArray) -> FloatArray:
-        """Return the largest variance of the residual sums if cells are off by ``shift``, (L, d).
+        """Return the largest variance of the residual sums under given true errors, (L, d).
 
-        ``shift`` (L, d) is the true error of each sum. Errors move probabilities towards ½, where
-        outcomes vary most.
+        ``shift`` (L, d) ≥ 0 is the absolute true mean residual of each cell. Errors move
+        probabilities towards ½, where outcomes vary most.
         """
         slope = np.abs(1.0 - 2.0 * self.predicted)
         # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
@@ -367,10 +386,10 @@ class CellNoise:
         return np.maximum(self.larger_variance, implied)
 
     def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return draws (S, V) of residual sums and their variances, if the true sums are ``shift``.
+        """Return draws (S, V) of the residual sums and their variances under given true sums.
 
-        ``shift`` has shape (L, d), both results (L, d, B). Counts are rounded Cornish–Fisher
-        quantiles of a binomial law of corrected variance.
+        ``shift`` has shape (L, d), both results (L, d, B) for B draws. Counts are rounded
+        Cornish–Fisher quantiles of a binomial law of corrected variance.
         """
         grain = np.broadcast_to(self.grain, self.predicted.shape)
         size, sums = self.size[:, None] / grain, self.sums / grain
@@ -386,9 +405,9 @@ class CellNoise:
         return counts, scatter
 
     def share_error(self, size: FloatArray) -> float:
-        """Return the standard error of the mean of ``size`` that is due to estimated cell shares.
+        """Return the standard error of a mean over cells due to their estimated shares of the rows.
 
-        ``size`` (L,) is the error of each cell.
+        ``size`` (L,) is the error of each cell, whose mean Σ n_b size_b / n is meant.
         """
         mean = self.size @ size / self.n
         if self.parts is not None:
@@ -398,11 +417,11 @@ class CellNoise:
         return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
     def share_noise(self, size: FloatArray) -> FloatArray:
-        """Return draws of the error in the mean of ``size`` due to estimated cell shares, (B,).
+        """Return draws (B,) of the deviation of a mean over cells due to their estimated shares.
 
-        ``size`` (L,) is the error of each cell. Numbers of rows in cells are counts: the upper
-        limit of their mean follows Fay & Feuer (1997), with one more row where it raises the mean
-        most. Gamma quantiles by Wilson & Hilferty.
+        ``size`` (L,) is the error of each cell, whose mean Σ n_b size_b / n is meant. Numbers of
+        rows in cells are counts: the upper limit of their mean follows Fay & Feuer (1997), with one
+        more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
         """
         mean = self.size @ size / self.n
         one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
@@ -418,15 +437,16 @@ class CellNoise:
 def cell_noise(
     induced: Predictions | MicroCells, cells: Cells, n_draws: int, rng: Rng
 ) -> CellNoise:
-    """Return the residual sums of the cells and draws of their noise.
+    """Return the residual sums of L cells and draws of their noise.
 
-    ``induced`` holds the predictions behind the lens, ``cells`` the L cells; ``n_draws`` is B. Two
-    classes keep the residual of class 0 only (d = 1, else d = K). With clusters or weights the
-    variance of the sum S_b of cell b is estimated from its units u (clusters or rows), component by
-    component: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), with W_ub the
-    weight and S_ub the residual sum of unit u in b. Calibrated draws then redraw
-    labels as the test does.
-    O(n d + B L d); for several classes O(n d² + B L d²), with clusters or weights O(B n).
+    ``induced`` holds the predictions and outcomes behind the lens, by row or as sums over the fine
+    bins of a tally. ``cells`` partition them; ``n_draws`` is the number B of draws. Two classes
+    keep the residual of class 0 only (d = 1, else d = K, their number). With clusters or weights
+    the variance of the sum S_b of cell b is estimated from its units u (clusters or rows),
+    component by component: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), with
+    W_ub the weight and S_ub the residual sum of unit u in b. Calibrated draws then redraw labels as
+    the test does. O(n d + B L d); for several classes O(n d² + B L d²), with clusters or weights
+    O(B n).
     """
     if not isinstance(induced, Predictions):
         return _tally_noise(induced, cells, n_draws, rng)
@@ -478,9 +498,10 @@ def _scatter(
 ) -> FloatArray:  # fmt: skip
     """Return the estimated variance V of the residual sum of every cell, (L, d).
 
-    A cell has the residual sum S and the weight W; its units u have S_u and W_u. The arguments are
-    ``mass`` Σ W_u, ``squared_mass`` Σ W_u², ``squares`` Σ |S_u|² and ``sums`` S. ``several`` marks
-    cells of more than one unit; all other cells have V = 0.
+    A cell has the residual sum S and the weight W; its units u (rows or clusters) have S_u and W_u.
+    The arguments are ``mass`` Σ W_u and ``squared_mass`` Σ W_u², (L, 1) each, ``squares`` Σ |S_u|²
+    and ``sums`` S, (L, d) each. ``several`` (L, 1) marks cells of more than one unit; all other
+    cells have V = 0.
     """
     spread = np.maximum(mass**2 * squares - squared_mass * sums**2, 0.0)
     apart = mass**2 - squared_mass  # 0 where one unit has all of the weight to 16 digits
@@ -489,16 +510,16 @@ def _scatter(
 
 
 def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
-    """Return a / b elementwise, with ``other`` where b is 0, in the shape of ``a``."""
+    """Return a / b elementwise, with ``other`` where b is not positive, in the shape of ``a``."""
     return np.divide(a, b, out=np.array(np.broadcast_to(other, a.shape)), where=b > 0.0)
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Return standardised null draws (B, L, d) of the residual sums of the cells.
+    """Return null draws (B, L, d) of the residual sums of the cells, from redrawn labels.
 
-    ``shape`` is (B, L, d), ``induced`` are the predictions behind the lens. With clusters labels
-    are drawn under each kind of dependence, a shared label and shared correctness, and the draws
-    that vary more are returned.
+    ``induced`` are the predictions behind the lens, ``cells`` partition them into L cells, and
+    ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a shared
+    label and shared correctness, and the draws that vary more are returned.
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
@@ -513,11 +534,12 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 def _redrawn_by(
     scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
-    """Return standardised draws (B, L, d) of the cell sums under one redraw scheme.
+    """Return null draws (B, L, d) of the residual sums of the cells under one redraw scheme.
 
-    ``scheme`` says how labels are drawn; with clusters residuals are multiplied by √κ, the factor
-    that its draws lack. ``induced`` are the predictions behind the lens, ``shape`` is (B, L, d),
-    and ``seed`` holds two words.
+    ``scheme`` says how labels are drawn; with clusters residuals are multiplied by √κ, where κ is
+    the factor that its draws lack in variance. ``induced`` are the predictions behind the lens,
+    ``cells`` partition them, ``shape`` is (B, L, d), and ``seed`` holds the two words that key the
+    random stream.
     """
     factor = 1.0
     if isinstance(scheme, SharedRedraws):
@@ -544,10 +566,10 @@ def _redrawn_by(
 
 
 def _tally_noise(micro: MicroCells, cells: Cells, n_draws: int, rng: Rng) -> CellNoise:
-    """Return the residual sums of a tally's cells and draws of their noise.
+    """Return the residual sums of a tally's cells and draws of their noise, for two classes.
 
-    ``n_draws`` is the number B of draws; all sums come from the micro-cells ``micro``, each of
-    which lies in one of the ``cells``.
+    ``micro`` holds the sums over the fine bins of the tally, each of which lies in one of the
+    ``cells``; ``n_draws`` is the number of draws, and ``rng`` their generator.
     """
 
     def in_cells(values: FloatArray) -> FloatArray:
@@ -599,10 +621,11 @@ def count_quantiles(  # type: ignore[no-untyped-def]
 ):
     """Compute observed − predicted counts and their variances for every draw, in place.
 
-    ``z`` (L, d, B) are normals, which the Cornish–Fisher expansion turns into counts of the given
-    size, probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L, d). ``offset``
-    is added to a count, ``less`` to its estimated variance, and both are scaled by ``grain``, all
-    (L, d). ``sums_out`` and ``variances_out`` have the shape of z.
+    ``z`` (L, d, B) are normal draws, which the Cornish–Fisher expansion turns into counts of
+    ``size`` rows with probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L,
+    d). ``offset`` is added to a count, ``less`` to its estimated variance, and the results are
+    multiplied by ``grain`` and its square, all (L, d). ``sums_out`` and ``variances_out`` have the
+    shape of z.
     """
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
@@ -625,9 +648,10 @@ def count_quantiles(  # type: ignore[no-untyped-def]
 
 
 def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
-    """Return Poisson counts less their mean, for normal draws z, same shape.
+    """Return Poisson counts less their mean, for standard normal draws ``z``, same shape.
 
-    The transform matches mean, variance, skewness and the probability of 0.
+    ``mean`` is the mean of the counts. The transform matches mean, variance, skewness and the
+    probability of 0.
     """
     from scipy.special import ndtri
 
@@ -639,10 +663,11 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 def event_counts(
     laws: Iterable[CountLaw], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
-    """Return standardised event counts of the cells (B, L, d), drawn from their exact laws.
+    """Return standardised event counts of L cells, (B, L, 1), drawn from their exact laws.
 
-    ``laws`` has one (first count, probabilities, error) per cell, ``means`` and ``variances`` (L,
-    d). Cells without variance get normals. ``shape`` is (B, L, d).
+    ``laws`` has one (first count, probabilities from there on, rounding error) per cell; ``means``
+    and ``variances`` (L, 1) are the moments that counts are standardised by. Cells without variance
+    get normal draws. ``shape`` is (B, L, 1), and ``rng`` the generator.
     """
     draws = rng.standard_normal(shape)  # kept for cells whose predictions are all 0 or 1
     for b, (lowest, pmf, _) in enumerate(laws):
@@ -654,10 +679,13 @@ def event_counts(
 
 
 def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Return standardised class counts (B, L, d): normal, but multinomial in cells of few rows.
+    """Return standardised class counts of L cells, (B, L, K).
 
-    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells. ``shape`` is (B, L,
-    d), with d the number of classes.
+    Normal, multinomial in cells of few rows.
+
+    ``probs`` (n, K) are predictions in the order of cells, and ``starts`` (L + 1,) is where each
+    cell begins, and the last one ends. ``shape`` is (B, L, K) for B draws. Few are less than 10
+    rows.
     """
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
@@ -669,10 +697,12 @@ def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) ->
 
 
 def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
-    """Return normals (B, L, d) with the correlations of class counts, Σ diag(p_i) − p_i p_iᵀ.
+    """Return normal draws with the correlations of the class counts of cells.
 
-    ``probs`` (n, K) in the order of cells, ``starts`` (L + 1,) of the cells; independent normals
-    for d = 1. O(L K³). ``shape`` is (B, L, d).
+    The result has the ``shape`` (B, L, d): B draws of L cells and d classes. For d = 1 draws are
+    independent. Counts have the covariance Σ diag(p_i) − p_i p_iᵀ over the rows of a cell.
+    ``probs`` (n, K) are predictions in the order of cells, and ``starts`` (L + 1,) is where each
+    cell begins, and the last one ends. O(L K³).
     """
     draws = rng.standard_normal(shape)
     if shape[2] > 1:
@@ -687,11 +717,12 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
 
 
 def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
-    """Return noise of the cells (B, L, d), correlated as cells that share clusters are.
+    """Return noise of L cells, (B, L, d), correlated as cells that share clusters are.
 
     It is a wild bootstrap: a draw multiplies the centred residual sums of each cluster by a normal
-    number. ``parts`` are the sums by cluster and cell, ``gaps`` (L, d) the mean residuals of the
-    cells. Cells in which that changes nothing keep their independent ``normal`` draws.
+    number. ``parts`` has the residual sums and weights by cluster and cell, ``gaps`` (L, d) are the
+    mean residuals of the cells. ``normal`` (B, L, d) are independent draws, which are overwritten
+    but for cells whose residuals scatter by rounding only.
     """
     import scipy.sparse
 
@@ -743,11 +774,13 @@ class FollowedBounds:
 def followed_bounds(
     problem: FollowupProblem, number: IntArray, alpha: float, draws: int, rng: RNG
 ) -> FollowedBounds:
-    """Bound Σ_b |D_b|, with D_b the share of bin b times observed − predicted in it.
+    """Bound the error Σ_b |D_b| of predicted risks with follow-up; D_b is that of bin b.
 
-    Each bound is wrong with a probability of about ``alpha`` at most. ``number`` (n,) is the bin of
-    every row, from 0 on, and ``draws`` the number of normal draws. O(n L) for L bins, and 2^L up to
-    12 bins.
+    D_b is the share of the bin times observed − predicted in it. Each bound is wrong with a
+    probability of about ``alpha`` at most. ``problem`` holds predictions and censored outcomes of n
+    rows, ``number`` (n,) is the bin of every row, from 0 on, and ``draws`` the number of normal
+    draws. The result has the bounds, the debiased estimate, the noise floor and a p-value. O(n L)
+    for L bins, and 2^L up to 12 bins.
     """
     gaps, covariance = _bin_gaps(problem, number)
     observed = float(np.abs(gaps).sum())
@@ -770,9 +803,10 @@ def followed_bounds(
 
 
 def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBounds:
-    """Bound the mean of observed − predicted of all rows with follow-up by its normal law.
+    """Bound the mean of observed − predicted over all rows with follow-up by its normal law.
 
-    Each bound is wrong with a probability of about ``alpha``.
+    ``problem`` holds predictions and censored outcomes. Each bound is wrong with a probability of
+    about ``alpha``. The result has both bounds, the estimate, the noise floor 0 and a p-value.
     """
     gaps, covariance = _bin_gaps(problem, np.zeros(problem.n, dtype=np.int64))
     gap, error = float(gaps[0]), float(np.sqrt(covariance[0, 0]))
@@ -784,8 +818,9 @@ def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBound
 def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the estimates D̂ (L,) of observed − predicted by bin, and their covariance (L, L).
 
-    D̂_b is Σ (W Y − W p) / n over the rows of bin b, W the inverse probability of a known outcome;
-    ``number`` (n,) is the bin of every row.
+    D̂_b is Σ (W Y − W p) / n over the rows of bin b, with outcomes Y, predictions p, and W the
+    inverse probability of a known outcome. ``problem`` holds these for n rows; ``number`` (n,) is
+    the bin of every row, from 0 on.
     """
     n, size = problem.n, int(number.max()) + 1
     residuals = problem.events - problem.censoring_law.weights * problem.probs[:, 0]
@@ -798,7 +833,10 @@ def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, F
 
 
 def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
-    """Return ``draws`` draws (B, L) of a normal vector of mean 0 with this covariance (L, L)."""
+    """Return draws, (B, L), of a normal vector of mean 0 with this ``covariance`` (L, L).
+
+    B is ``draws``, and ``rng`` a seed or generator.
+    """
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     normal = np.random.default_rng(rng).standard_normal((draws, len(covariance)))

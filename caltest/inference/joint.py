@@ -161,9 +161,10 @@ def _tested_jointly(
 ) -> JointTestResult:
     """Test all pairs of statistics and lenses on shared redraws where possible, else one by one.
 
-    ``statistics`` and ``lenses`` are the two halves of the pairs; ``run`` holds n_resamples, rng
-    and workers. Redraws are shared by lenses that keep the labels as drawn, or by pairs with one
-    common lens. Shared tests are adjusted by step-down max-T, others by Holm's method.
+    ``data`` are validated rows; ``statistics`` and ``lenses`` have one entry for each pair, None
+    for the default lens; ``run`` holds n_resamples, rng and workers. Redraws are shared by lenses
+    that keep the labels as drawn, or by pairs with one common lens. Shared tests are adjusted by
+    step-down max-T, others by Holm's method.
     """
     rng = run["rng"]
     for statistic in statistics:
@@ -195,8 +196,9 @@ def _of_tally(
 ) -> JointTestResult:
     """Test pairs on shared draws of event counts where all use one tally, else one by one.
 
-    ``statistics`` and ``lenses`` are the two halves of the pairs. ``run`` holds n_resamples, rng
-    and workers. Shared tests are adjusted by step-down max-T.
+    ``tally`` has sums over fine bins in place of rows, for one lens or several. ``statistics`` and
+    ``lenses`` have one entry for each pair, None for the default lens. ``run`` holds n_resamples,
+    rng and workers. Shared tests are adjusted by step-down max-T, others by Holm's method.
     """
     source, *others = [tally.source(lens) for lens in lenses]
     if any(other.lens != source.lens for other in others):
@@ -209,10 +211,10 @@ def _of_tally(
 
 @dataclass(frozen=True, eq=False)
 class _Jointly:
-    """Several prepared statistics evaluated on the same outcomes, values (B, S).
+    """S statistics with fixed predictions, evaluated on the same B outcomes, values (B, S).
 
-    ``parts`` are the S statistics. ``maps`` turn outcomes of the data into outcomes seen through
-    each lens; None if all see them alike.
+    ``parts`` are the S statistics. ``maps`` are S functions that turn outcomes of the data into
+    outcomes seen through the lens of each; None if all see them alike.
     """
 
     parts: list[Prepared]
@@ -220,7 +222,10 @@ class _Jointly:
 
     @property
     def counted(self) -> tuple[Prepared, ...]:
-        """The statistics, if all of them can count redrawn labels as drawn; () otherwise."""
+        """These statistics, as a tuple, if all of them can count redrawn labels as drawn.
+
+        () otherwise.
+        """
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())
 
@@ -237,7 +242,8 @@ def _holm(
 ) -> JointTestResult:  # fmt: skip
     """Test pairs separately, without shared draws, and adjust by Holm's method.
 
-    ``statistics`` and ``lenses`` are the two halves of the pairs, ``null`` is the null distribution
+    ``data`` are validated rows, or a tally with sums over fine bins. ``statistics`` and ``lenses``
+    have one entry for each pair, None for the default lens, and ``null`` is the null distribution
     of every single test. ``run`` holds n_resamples, rng and workers.
     """
     tests = list[CalibrationTestResult]()
@@ -256,11 +262,12 @@ def _on_shared_draws(
     source: Problem, looks: list[Analysis], maps: Maps | None, statistics: list[StatisticLike],
     run: Run,
 ) -> JointTestResult:  # fmt: skip
-    """Test pairs on the same draws of outcomes, mapped to each pair's problem.
+    """Test S pairs (statistic, lens) on the same draws of outcomes, adjusted by step-down max-T.
 
-    ``looks`` are the analyses of the pairs and ``statistics`` their statistics; ``maps`` map drawn
-    outcomes of ``source`` to outcomes behind each lens (None if all use them as drawn). Adjusted by
-    step-down max-T. ``run`` holds n_resamples, rng and workers.
+    ``source`` holds the predictions from which outcomes are drawn. ``looks`` has, for each pair,
+    the data behind its lens, and ``statistics`` the statistic; ``maps`` are S functions from drawn
+    outcomes to outcomes behind each lens (None if all use them as drawn). ``run`` holds
+    n_resamples, rng and workers. StatisticError if a statistic is not a finite number.
     """
     # All pairs see the same draws, so that the joint law keeps how their statistics depend.
     observed = [
@@ -423,11 +430,12 @@ SMALLER = {"temperature": (False, True), "level": (True, False),
 def enough(
     probs: FloatArray, labels: IntArray, alpha: float
 ) -> tuple[str, dict[str, float]]:  # fmt: skip
-    """Return (name, p-values): the smallest model of recalibration that leaves no lack of fit.
+    """Return (name, p-values): the smallest recalibration of K classes that leaves no lack of fit.
 
-    The p-values test the lack of fit of each model that was tried, by name. ``alpha`` is the level;
-    "vector" is the largest model. ``probs`` (n, K) and ``labels`` (n,) are the rows. The name is
-    "temperature", "level", "level and temperature" or "vector".
+    ``probs`` (n, K) and ``labels`` (n,) are predictions and outcomes, and ``alpha`` is the level of
+    the tests. The name is "temperature", "level", "level and temperature" or "vector", the largest
+    model, which is not tested. The dict has the p-value of the lack of fit of each model that was
+    tried, by name.
     """
     z, left = np.log(np.maximum(probs, PROBABILITY_CLIP)), dict[str, float]()
     for name, (shifts, slope) in SMALLER.items():
@@ -438,12 +446,12 @@ def enough(
 
 
 def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
-    """Return the p-value of the lack of fit of P(y = j) ∝ exp(a_j + b z_j), with a or b fitted.
+    """Return the p-value of the lack of fit of P(y = j) ∝ exp(a_j + b z_j) with a or b fitted.
 
     ``z`` (n, K) are log-probabilities and ``labels`` (n,) outcomes; ``shifts`` and ``slope`` say
-    which of a and b are free. Rao's score tests of all parameters that the model lacks, and of the
-    nearest few (the shifts after a temperature, the one slope after shifts), are combined by
-    Bonferroni.
+    whether the a_j and b are free, else they are 0 and 1. Rao's score tests of all parameters that
+    the model lacks, and of the nearest few (the shifts after a temperature, the one slope after
+    shifts), are combined by Bonferroni.
     """
     q = fitted_probabilities(z, labels, shifts, slope)
     lacking: list[CoxPart] = ["vector"] if shifts and slope else ["temperature", "vector"]
@@ -458,10 +466,11 @@ def _left(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> float:
 
 
 def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: bool) -> FloatArray:
-    """Return the fitted probabilities, (n, K), by Newton's method with halved steps.
+    """Return fitted probabilities, (n, K), of the model P(y = j) ∝ exp(a_j + b z_j).
 
-    ``z`` (n, K) are log-probabilities, ``labels`` (n,); ``shifts`` and ``slope`` say which
-    parameters of P(y = j) ∝ exp(a_j + b z_j) are free.
+    ``z`` (n, K) are log-probabilities, ``labels`` (n,) outcomes; ``shifts`` and ``slope`` say
+    whether the a_j and b are free, else they are 0 and 1. Maximum likelihood by Newton's method
+    with halved steps.
     """
     k = z.shape[1]
     theta = np.append(np.zeros(k), 1.0)
@@ -492,11 +501,11 @@ def fitted_probabilities(z: FloatArray, labels: IntArray, shifts: bool, slope: b
 def _component_scores(
     q: FloatArray, z: FloatArray, labels: IntArray, part: CoxPart
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores (T,) of a Cox model at fitted probabilities, and their covariance (T, T).
+    """Return scores (T,) of shifts and slopes at fitted probabilities, and their covariance (T, T).
 
     ``q`` and ``z`` have shape (n, K): fitted probabilities and log-probabilities; ``labels`` (n,)
-    are outcomes. ``part`` says which slopes take part: "temperature" for one common slope, "vector"
-    for one by class.
+    are outcomes. The K shifts come first. ``part`` says which slopes follow: "temperature" for one
+    common slope (T = K + 1), "vector" for one by class (T = 2K).
     """
     ones = np.ones(len(q))
     levels, slopes = observed_scores(q, z, labels, ones)

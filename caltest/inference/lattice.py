@@ -43,10 +43,10 @@ JOINT, MOST_JOINT, MOST_IN_LANES = 1.5, 255, 32
 
 
 class Cut(NamedTuple):
-    """Grouping of a column's cells into the parts that conditions select.
+    """Grouping of the cells of a feature into the parts that conditions select.
 
-    ``of`` is the part of each cell. Parts below ``ordered`` are ranges of numbers, separated by
-    ``points``; the others are single levels, or missing values.
+    ``of`` is the part of each cell. Parts below ``ordered`` are ranges of numbers, separated by the
+    increasing ``points``; the others are single levels, or missing values.
     """
 
     of: IntArray
@@ -55,13 +55,16 @@ class Cut(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of parts."""
+        """Number of parts into which the feature is cut."""
         return int(self.of.max()) + 1
 
     def ranges(self) -> IntArray:
-        """Return the ranges of parts that make conditions, pairs [a, b) of shape (m, 2).
+        """Return the m ranges of parts that make conditions, pairs [a, b) of part numbers.
 
-        They are runs of ordered parts, and single others, but never all parts.
+        The shape is (m, 2).
+
+        They are runs of ordered parts, and single others (levels, missing values), but never all
+        parts.
         """
         a, b = np.triu_indices(self.ordered + 1, 1)
         others = np.arange(self.ordered, self.size)
@@ -71,7 +74,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CutFeature:
-    """Feature of the rows, cut into cells, which are grouped into parts that conditions select.
+    """Feature of the rows cut into cells, and these grouped into the parts that conditions select.
 
     ``code`` (n,) is the cell of every row, and ``levels`` are the names of the cells of a feature
     of text. ``alone`` groups cells for single conditions and ``paired``, more coarsely, for pairs
@@ -118,10 +121,11 @@ class CutFeature:
         return cls(feature, code.astype(np.uint8), cut, cut, levels)
 
     def condition(self, cut: Cut, a: int, b: int) -> Condition:
-        """Return the condition that selects the parts [a, b) of a cut, such as "age > 71".
+        """Return the condition that selects parts [a, b) of this feature, such as "age > 71".
 
-        A condition holds column, kind, limits of low < x ≤ high and level; ``cut`` is one of the
-        groupings ``alone`` and ``paired``.
+        It is a tuple (column, kind, low, high, level). ``kind`` is "number" or "date", with limits
+        low < x ≤ high (None if open), "level" with its name, "missing", or "other" with a tuple of
+        all named levels. ``cut`` is one of the groupings ``alone`` and ``paired``.
         """
         name, last = self.feature.name, cut.size - 1
         if a < cut.ordered:
@@ -135,7 +139,7 @@ class CutFeature:
         return name, "other", None, None, self.levels
 
     def phrase(self, cut: Cut, a: int, b: int) -> str:
-        """Return the condition of the parts [a, b) as text.
+        """Return the condition that selects parts [a, b) of this feature as text, "age > 71".
 
         A range that holds a single number is written "= number". ``cut`` is one of the groupings
         ``alone`` and ``paired``.
@@ -148,9 +152,10 @@ class CutFeature:
         return condition_in_words(condition)
 
     def _threshold(self, at: float) -> float | str:
-        """Return the shortest decimal, or date, between a cut point and the next larger value.
+        """Return the shortest decimal (or date) between a cut point and the next larger value.
 
-        It is at least ``at`` and less than the next value.
+        ``at`` is the cut point, a value of this feature; dates are returned as text. The result is
+        at least ``at`` and less than the next value.
         """
         values = self.feature.values
         beyond = float(values[values > at].min())
@@ -168,9 +173,10 @@ class CutFeature:
 
 
 def _cut_points(values: FloatArray, parts: int) -> FloatArray:
-    """Return increasing cut points that divide sorted values into ``parts`` parts of equal numbers.
+    """Return cut points (m,) that divide sorted values into ``parts`` parts of equal numbers.
 
-    They are observed values below the largest; few distinct values are cut between all of them.
+    They increase. They are observed ``values`` below the largest, each the end of a part; at most
+    ``parts`` distinct values are cut between all of them.
     """
     distinct = np.unique(values)
     if distinct.size <= parts:
@@ -181,22 +187,24 @@ def _cut_points(values: FloatArray, parts: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """All rows, all conditions, and all pairs of conditions on two columns, as segments.
+    """All rows, all conditions, and all pairs of conditions on two columns, as S segments.
 
-    A segment has ``min_rows`` to n − ``min_rows`` rows.
+    A segment has ``min_rows`` to n − ``min_rows`` rows, besides segment 0, which is all rows.
 
     Attributes
     ----------
     columns : tuple of CutFeature
+        The features, each cut into cells and parts.
     members : list of tuple
-        The columns of every segment, none of segment 0, which is all rows.
+        Indices of the columns of every segment, () for segment 0.
     price : ndarray of shape (S,)
         Penalty in nats: ln(columns × cells of its own), ln(pairs × cells × cells), 0 for all rows;
         columns and pairs count that have a segment.
     corners : ndarray of shape (S, 4)
-        Ranges of parts of both columns; a missing column is replaced by one with a single part.
+        Ranges [a, b) and [c, d) of parts of both columns; a missing column is replaced by one with
+        a single part.
     counted, in_lanes : tuple of ndarray
-        Grouped rows for sums and for counts in lanes, as :func:`_grouped` returns them.
+        Grouped rows for sums and for counts of many replicates, as :func:`_grouped` returns them.
     """
 
     columns: tuple[CutFeature, ...]
@@ -210,7 +218,9 @@ class Lattice:
     def of(cls, columns: Sequence[CutFeature], n: int, min_rows: int, depth: int) -> Lattice:
         """Lay out all segments, count their rows, and keep segments of ``min_rows`` rows; O(n d²).
 
-        ``columns`` have cells of ``n`` rows; ``depth`` is 1 for single conditions and 2 for pairs.
+        ``columns`` are d features, each cut into cells of ``n`` rows; ``depth`` is 1 for single
+        conditions and 2 for pairs as well. As many rows as in a segment, ``min_rows``, have to be
+        outside.
         """
         alone = [(c.code.astype(np.int64), c.alone.size, c.alone.ranges()) for c in columns]
         paired = [(c.paired.of[c.code], c.paired.size, c.paired.ranges()) for c in columns]
@@ -245,13 +255,14 @@ class Lattice:
 
     @property
     def size(self) -> int:
-        """Number of segments, S."""
+        """Number of segments of this lattice, all rows included."""
         return self.price.size
 
     def _parts(self, segment: int) -> list[tuple[CutFeature, Cut, int, int]]:
-        """Return (column, cut, a, b) for each column of a segment; [a, b) is its range of parts.
+        """Return (column, cut, a, b) for each column of a segment: it selects parts a ≤ part < b.
 
-        ``segment`` is its index.
+        ``segment`` is its index. A column is a feature cut into cells, and the cut the grouping of
+        its cells into parts. [] for segment 0, all rows.
         """
         members, ends = self.members[segment], self.corners[segment].tolist()
         columns = [self.columns[j] for j in members]
@@ -259,31 +270,42 @@ class Lattice:
         return list(zip(columns, cuts, ends[::2], ends[1::2], strict=False))
 
     def rows(self, segment: int) -> BoolArray:
-        """Return which rows are in the segment with this index, booleans (n,)."""
+        """Return which rows are in the ``segment`` with this index, booleans (n,)."""
         within = np.ones(self.columns[0].code.size, dtype=bool)
         for column, cut, a, b in self._parts(segment):
             within &= ((cut.of >= a) & (cut.of < b))[column.code]
         return within
 
     def conditions(self, segment: int) -> tuple[Condition, ...]:
-        """Return the conditions that define the segment with this index; () for all rows."""
+        """Return the conditions that define the ``segment`` with this index.
+
+        () for all rows (index 0).
+
+        A condition is (column, kind, low, high, level), see :meth:`CutFeature.condition`.
+        """
         return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
 
     def name(self, segment: int) -> str:
-        """Return the segment's conditions as text, such as "age > 71 and sex = f"."""
+        """Return the conditions of the ``segment`` with this index as text: "age > 71 and sex = f".
+
+        It is "all rows" for index 0.
+        """
         words = [column.phrase(cut, a, b) for column, cut, a, b in self._parts(segment)]
         return " and ".join(words) or "all rows"
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sums of m vectors of row values (m, n) over all S segments, shape (m, S)."""
+        """Return the sums of m vectors of row ``values`` (m, n) over all S segments.
+
+        The shape is (m, S).
+        """
         out = np.empty((len(values), self.size))
         _corner_sums(np.ascontiguousarray(values), self.corners, *self.counted, out)
         return out
 
     def counts(self, block: AnyArray) -> FloatArray:
-        """Return how many events all S segments have, (B, S).
+        """Return the numbers of events in all S segments for B label vectors, floats (B, S).
 
-        ``block`` (n, B) has 1 for an event and 0 for none, a column for each of B label vectors.
+        ``block`` (n, B) has 1 for an event and 0 for none, a column for each label vector.
         """
         out = np.empty((self.size, block.shape[1]), dtype=np.int32)
         _corner_counts(block, self.corners, *self.in_lanes, out)
@@ -293,15 +315,17 @@ class Lattice:
 def _grouped(
     columns: Sequence[CutFeature], laid: Sequence[tuple[tuple[int, ...], int]], most: float
 ) -> tuple[AnyArray, ...]:
-    """Return the tables from which the row counts of all pairs of columns are summed.
+    """Return the tables from which the sums over the parts of all pairs of columns are computed.
 
-    Columns are combined into groups of at most ``most`` joint cells, but for a column that has more
-    alone, and rows are counted for two groups at a time. d columns in g groups then take g²/2
-    counts for each row in place of d²/2. The arrays are: joint cells (g, n) and their number for
-    every group; for every column or pair of ``laid``, its groups, a map for each and the range of
-    its segments; maps from joint cells to parts, of single columns, of pairs, and of none; and the
-    numbers of parts. ``laid`` has, for every column or pair, the indices of its columns and the
-    number of its segments.
+    ``columns`` are d features, each cut into cells. They are combined into g groups of at most
+    ``most`` joint cells, but for a column that has more alone, and rows are counted for two groups
+    at a time: g²/2 counts for each row in place of d²/2. ``laid`` has, for every column or pair
+    with segments, the indices of its columns and the number of its segments.
+
+    The five arrays are: joint cells (g, n); their number for every group (g,); for every column or
+    pair of ``laid``, sorted by group, (m, 6): its two groups, a map for each and the range of its
+    segments; maps from joint cells to parts (2d + 1, cells), of single columns, of pairs, and of
+    none; and the numbers of parts (2d + 1,).
     """
     d = len(columns)
     groups: list[list[int]] = []
@@ -435,10 +459,13 @@ class Learner(Protocol):
     """Protocol of a regressor that learns residuals: ``fit`` and ``predict`` as in scikit-learn."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> object:
-        """Learn residuals y (n,) from columns X (n, d)."""
+        """Learn residuals ``y`` (n,), outcome less prediction, from the columns ``X`` (n, d)."""
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Return predicted residuals (n,) for columns X (n, d)."""
+        """Return predicted residuals, floats (n,), for columns ``X`` (n, d).
+
+        A residual is outcome less prediction.
+        """
 
 
 def taught(
@@ -446,9 +473,10 @@ def taught(
 ) -> tuple[Predictions, list[Feature], str]:
     """Train a learner on half of the rows; return (other half, columns, note).
 
-    The learner predicts residuals y − p from the columns, and its prediction is added to the
-    columns of the other half. Halves consist of whole clusters, chosen by ``rng``. Levels are coded
-    as numbers, missing cells become the median of their column.
+    The ``learner`` predicts residuals y − p from the ``columns``, the features of ``data``, and its
+    prediction is added as one more feature to the columns of the other half. Halves consist of
+    whole clusters, chosen by ``rng``. Levels are coded as numbers, missing cells become the median
+    of their column. The note is a sentence on the split.
 
     Raises
     ------
@@ -510,17 +538,17 @@ LATTICE_SUMS, RELATIVE_VARIANCE = 2**20, 1e-14
 
 
 def log_moment(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return the log moment generating function of a label, ln(1 − p + p eᵗ), in the shape of p.
+    """Return ln(1 − p + p eᵗ), the log moment generating function of a label, in the shape of p.
 
-    ``shift`` is t, a shift of the log-odds.
+    ``p`` are probabilities of label 1, and ``shift`` is t, a shift of their log-odds.
     """
     return np.log1p(p * np.expm1(shift))
 
 
 def tilted(p: FloatArray, shift: FloatArray | float) -> FloatArray:
-    """Return the probabilities with log-odds shifted by t, σ(logit p + t), in the shape of p.
+    """Return the probabilities ``p`` with log-odds shifted by t, σ(logit p + t), in the shape of p.
 
-    0 and 1 stay as they are.
+    ``shift`` is t, and σ the logistic function. 0 and 1 stay as they are.
     """
     e = np.exp(shift)
     return p * e / (1.0 - p + p * e)
@@ -528,10 +556,12 @@ def tilted(p: FloatArray, shift: FloatArray | float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """All segments of a lattice with their expectations under calibration.
+    """All S segments of a lattice with the expectations of their sums under calibration.
 
     Attributes
     ----------
+    lattice : Lattice
+        The segments: rows that satisfy one condition on a feature, or two.
     p, w : ndarray of shape (n,)
         The probability of the event, and the weight of every row.
     weight, expected, variance : ndarray of shape (S,)
@@ -540,7 +570,7 @@ class Scan:
         φ, by which gains are divided: Σ w² v / Σ w v, v = p (1 − p), 1 without weights; with
         clusters at least the mean square of Σ w (y − p) over pilot draws of labels, over Σ w v.
     moments : ndarray of shape (S, 42)
-        Σ w ln(1 − p + p eᵗ), for every shift t.
+        Σ w ln(1 − p + p eᵗ), for each of 42 shifts t of the log-odds.
     """
 
     lattice: Lattice
@@ -556,11 +586,12 @@ class Scan:
     def of(
         cls, lattice: Lattice, p: FloatArray, w: FloatArray, pilots: Iterable[FloatArray] = ()
     ) -> Scan:
-        """Compute the sums of all segments of a lattice; O(42 n d²) for d columns.
+        """Compute the sums of all S segments of a lattice; O(42 n d²) for d columns.
 
-        ``p`` and ``w`` (n,) are event probabilities and weights. ``pilots`` yields mean squares of
-        segments for clustered data, from which the dispersion is estimated; segments without
-        variance have dispersion 1.
+        ``lattice`` lays out the segments; ``p`` and ``w`` (n,) are event probabilities and weights
+        of the rows. ``pilots`` yields arrays (S,), mean squares of Σ w (y − p) over draws of labels
+        for clustered data, from which the dispersion is estimated; segments without variance have
+        dispersion 1.
         """
         v = w * p * (1.0 - p)
         weight, expected, variance, squared = lattice.sums(np.stack([w, w * p, v, w * v]))
@@ -576,11 +607,11 @@ class Scan:
         return cls(lattice, p, w, weight, expected, variance, dispersion, moments)
 
     def evidence(self, y: FloatArray | BoolArray) -> FloatArray:
-        """Return the evidence of miscalibration in every segment, (S,), for events ``y`` (n,).
+        """Return the evidence of miscalibration in all S segments, (S,), for events ``y`` (n,).
 
         It is the largest log-likelihood gain max_t [t O − K(t)] from shifting the log-odds by t,
-        divided by the dispersion φ, minus the segment's penalty for the search. O is Σ w y and K(t)
-        is Σ w ln(1 − p + p eᵗ) over the segment.
+        divided by the dispersion φ, minus the segment's penalty for the search, in nats. O is Σ w y
+        and K(t) is Σ w ln(1 − p + p eᵗ) over the segment.
         """
         (events,), gains = self.lattice.sums((self.w * y)[None]), np.zeros(self.lattice.size)
         for k, shift in enumerate(LATTICE_SHIFTS):
@@ -588,10 +619,13 @@ class Scan:
         return gains / self.dispersion - self.lattice.price
 
     def highest(self, labels: IntArray, inflation: float = 1.0) -> FloatArray:
-        """Return the largest evidence over all segments for label vectors (B, n), shape (B,).
+        """Return the largest evidence over all segments for each of B label vectors (B, n).
 
-        Label 0 is the event. Gains are multiplied by ``inflation``, for clusters, before the
-        penalty is subtracted. O(n + min(events, others) d²/8 + S) a vector.
+        The shape is (B,).
+
+        Label 0 is the event. Evidence is a log-likelihood gain in nats less the segment's penalty;
+        gains are multiplied by ``inflation``, for clusters, before the penalty is subtracted. O(n +
+        min(events, others) d²/8 + S) a vector.
         """
         rare = int(self.expected[0] > 0.5 * self.weight[0])
         out = np.empty(len(labels))
@@ -604,7 +638,9 @@ class Scan:
     def largest_of(self, events: FloatArray, inflation: float = 1.0) -> FloatArray:
         """Return the largest evidence (B,) for weighted numbers of events (B, S) of all segments.
 
-        ``inflation`` multiplies gains, as in :meth:`highest`.
+        ``events`` are these numbers, for B label vectors and S segments. Evidence is a
+        log-likelihood gain in nats less the segment's penalty; ``inflation`` multiplies gains, as
+        in :meth:`highest`.
         """
         floor, out = max(RELATIVE_VARIANCE * self.variance[0], 1e-300), np.empty(len(events))
         _largest(
@@ -651,8 +687,9 @@ PILOTS, LATTICE_SEED = 64, (0x5EED, 0x5E6)
 class LabelSchemes:
     """Redraw schemes of the labels for a search; the largest p-value over the schemes counts.
 
-    ``data`` are the predictions whose labels are redrawn; ``summary`` describes the clusters, None
-    for independent rows.
+    ``data`` are the predictions whose labels are redrawn. ``schemes`` are pairs of a scheme and the
+    factor by which its draws lack variance; ``summary`` describes the clusters, None for
+    independent rows.
     """
 
     data: Predictions
@@ -661,10 +698,10 @@ class LabelSchemes:
 
     @classmethod
     def of(cls, data: Predictions) -> LabelSchemes:
-        """Return independent redraws, or redraws that keep the dependence within clusters.
+        """Return how labels of these rows are redrawn: independently, or dependent within clusters.
 
-        StatisticError for too few clusters to estimate the dependence. The result has the redraw
-        schemes, and a summary of the clusters.
+        The result has the redraw schemes, and a summary of the clusters. StatisticError for fewer
+        clusters than it takes to estimate the dependence.
         """
         if data.n_clusters is None:
             return cls(data, (Coupled(RedrawLabels()),))
@@ -677,10 +714,10 @@ class LabelSchemes:
         return cls(data, schemes, summary if isinstance(summary, ClusterSummary) else None)
 
     def scan(self, lattice: Lattice) -> Scan:
-        """Return the scan of a lattice for these data.
+        """Return all segments of a lattice with the expectations of their sums under calibration.
 
-        With clusters, pilot redraws estimate how much more the sums of segments vary. The scan
-        holds the expectations of all segments under calibration.
+        ``lattice`` lays out the segments. With clusters, redrawn labels estimate how much more the
+        sums of segments vary.
         """
         data, p = self.data, np.ascontiguousarray(self.data.probs[:, 0])
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -699,9 +736,10 @@ class LabelSchemes:
     def evidence_law(self, scan: Scan, observed: float, run: Run, early_stop: bool) -> EvidenceLaw:
         """Return the null distribution of the largest evidence over the segments of ``scan``.
 
-        It is exact if there are at most n_resamples label vectors. With ``early_stop`` the
-        simulation ends once ``observed`` is clearly not significant. ``run`` holds n_resamples, rng
-        and workers.
+        Evidence is a penalised log-likelihood gain. The law is exact if there are at most
+        n_resamples label vectors, else simulated. With ``early_stop`` the simulation ends once
+        ``observed``, the largest evidence in the data, is clearly not significant. ``run`` holds
+        n_resamples, rng and workers.
         """
         if self.data.n_clusters is None and n_label_vectors(self.data.probs) <= run["n_resamples"]:
             law = enumerated_null(lambda y: float(scan.highest(y[None])[0]), self.data.probs)
@@ -728,10 +766,11 @@ class LabelSchemes:
 
 @dataclass(frozen=True, eq=False)
 class EvidenceOfLanes:
-    """Resampler of the largest evidence of rows without weights, from labels side by side.
+    """Resampler of the largest evidence over all segments, for rows without weights.
 
-    ``lanes`` draws labels and ``scan`` computes the evidence of all segments from them, multiplying
-    gains by ``inflation``. Values are those of :meth:`Scan.highest`, bit for bit.
+    ``lanes`` draws labels of many replicates side by side, and ``scan`` computes the evidence of
+    all segments from them, multiplying gains by ``inflation``. Values are those of
+    :meth:`Scan.highest`, bit for bit.
     """
 
     lanes: SharedLanes
@@ -739,7 +778,9 @@ class EvidenceOfLanes:
     inflation: float
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,).
+        """Return the largest evidence of replicates ``first``, …, ``first + count − 1``.
+
+        The shape is (count,).
 
         ``seed`` is the pair of integers that keys the random stream.
         """
@@ -755,8 +796,9 @@ class EvidenceOfLanes:
 class EvidenceLaw:
     """Null distribution of the largest evidence over all segments.
 
-    ``laws`` has one law for each redraw scheme, exact or as an array of draws; ``name``,
-    ``n_draws`` and ``ended`` describe them. ``ended`` is "complete", "early" or "interrupted".
+    ``laws`` has one law for each redraw scheme, exact or as an array of draws (B,). ``name`` is the
+    null distribution as results name it, and ``n_draws`` the smallest number of draws, 0 if exact;
+    ``ended`` is "complete", "early" or "interrupted".
     """
 
     laws: tuple[ExactNull | FloatArray, ...]
@@ -765,10 +807,12 @@ class EvidenceLaw:
     ended: str
 
     def pvalue(self, evidence: float) -> float:
-        """Return P(largest evidence ≥ ``evidence``) under calibration.
+        """Return the p-value of a segment's ``evidence``.
 
-        For B redraws of which b reach it, it is (1 + b) / (1 + B); the largest over the schemes
-        counts.
+        P(largest evidence ≥ it) under calibration.
+
+        For B redraws of which b reach it, it is (1 + b) / (1 + B); the largest over the redraw
+        schemes counts.
         """
         return max(
             law.sf(evidence - TIES)
@@ -778,7 +822,10 @@ class EvidenceLaw:
         )
 
     def bar(self, alpha: float) -> float:
-        """Return the critical value: evidence above it has a p-value of at most ``alpha``."""
+        """Return the critical value: evidence above it has a p-value of at most ``alpha``.
+
+        It is infinite if there are too few draws for ``alpha``.
+        """
         bars = []
         for law in self.laws:
             if isinstance(law, ExactNull):

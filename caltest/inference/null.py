@@ -62,11 +62,13 @@ def null_distribution(
     statistic: StatisticLike, prepared: Prepared, estimate: float, null: Null, run: Run,
     stop_early: bool = False,
 ) -> tuple[NullDistribution, Null]:  # fmt: skip
-    """Return (law, null): the null distribution of a statistic, and which kind was used.
+    """Return (law, null): the null distribution of a statistic, and the name or scheme of its kind.
 
-    ``prepared`` is the statistic with fixed predictions and ``estimate`` its value; ``null`` is as
-    in ``calibration_test``, ``run`` holds n_resamples, rng and workers, and ``stop_early`` ends a
-    simulation once the test is clearly not significant. See :func:`choose_null` for the choice.
+    ``prepared`` is the ``statistic`` with fixed predictions and ``estimate`` its value. ``null`` is
+    as in :func:`calibration_test`, and the returned one never "auto"; ``run`` holds n_resamples,
+    rng and workers. ``stop_early`` ends a simulation once the test is clearly not significant. See
+    :func:`choose_null` for the choice and its errors. LimitLawWarning or SparseBinsWarning where
+    the null is known to reject calibrated models too often.
     """
     chosen = choose_null(statistic, prepared, null, run["n_resamples"])
     data = prepared.problem.data
@@ -105,9 +107,11 @@ def null_distribution(
 
 
 def choose_null(statistic: StatisticLike, prepared: Prepared, null: Null, n_resamples: int) -> Null:
-    """Return the null distribution that a test uses.
+    """Return the null distribution that a test uses, as a name or a redraw scheme.
 
-    ``"auto"`` becomes the null of the first line that applies:
+    ``prepared`` is the ``statistic`` with fixed predictions, ``null`` the requested null
+    distribution, and ``n_resamples`` the number of draws of a simulated one. ``"auto"`` becomes the
+    null of the first line that applies:
 
     =================================================  ==============================
     :class:`EValue`, without clusters or with a        ``"betting"``
@@ -215,12 +219,15 @@ def replicates_of(
     statistic: StatisticLike, prepared: Prepared, scheme: Scheme, run: Run, *, factor: float = 1.0,
     stop_when: Reaching | None = None,
 ) -> SimulatedNull:  # fmt: skip
-    """Simulate the null distribution of a prepared statistic with a redraw scheme.
+    """Simulate the null distribution of a statistic with a redraw scheme.
 
-    The result holds the values of the draws. ``factor`` is κ, by which squared residuals are
-    inflated for clusters; ``stop_when`` maps values to booleans, the draws that reach the estimate,
-    by which a run ends early; None draws all. ``run`` holds n_resamples, rng and workers;
-    ``statistic`` is named in errors. StatisticError if the scheme does not fit the data.
+    Return the values of the draws.
+
+    ``prepared`` is the ``statistic`` with fixed predictions; the latter is named in errors, and
+    prepared anew where rows are resampled. ``scheme`` says what is drawn, and ``run`` holds
+    n_resamples, rng and workers. ``factor`` is κ, by which squared residuals are inflated for
+    clusters. ``stop_when`` maps values to booleans, the draws that reach the estimate, by which a
+    run ends early; None draws all. StatisticError if the scheme does not fit the data.
     """
     data = prepared.problem.data
     if (only := prepared.problem.only_null) is not None:
@@ -289,8 +296,10 @@ def result_of(
 ) -> CalibrationTestResult:  # fmt: skip
     """Return the test result of an estimate and its null distribution, with the p-value.
 
-    For B replicates of which b reach the estimate p = (1 + b) / (1 + B), or 20 / B after an early
-    stop; exact laws give the upper end of their bracket.
+    ``analysis`` holds the data behind the lens, ``prepared`` is the ``statistic`` with fixed
+    predictions, ``null`` the name of the null distribution in the result, and ``law`` the
+    distribution. For B replicates of which b reach the ``estimate`` p = (1 + b) / (1 + B), or 20 /
+    B after an early stop; exact laws give the upper end of their bracket.
     """
     n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
@@ -371,11 +380,13 @@ MERGING = 2e-15
 
 
 def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
-    """Return the law of a statistic of cell counts when labels are drawn from the predictions.
+    """Return the law of a sum or maximum over cells when labels are drawn from the predictions.
 
-    The grid is refined around the ``estimate`` until the bracket of its p-value is narrower than
-    1 % of it, or a finer grid no longer helps: off the grid, the lower end leaves out an atom
-    there. O(n) for the laws of the cells, O(G log G) a cell for the convolution on G grid points.
+    ``law`` is the prepared statistic, a sum (or maximum) of one term for each cell, which is a
+    function of its number of events. The grid is refined around the ``estimate`` until the bracket
+    of its p-value is narrower than 1 % of it, or a finer grid no longer helps: off the grid, the
+    lower end leaves out an atom there. O(n) for the laws of the cells, O(G log G) a cell for the
+    convolution on G grid points. StatisticError for terms that are not finite.
     """
     masses, values = [], []
     error = 0.0
@@ -398,9 +409,10 @@ def cell_null(law: CellStatistic, estimate: float) -> ExactNull:
 
 
 def _largest_term(masses: list[FloatArray], values: list[FloatArray], error: float) -> ExactNull:
-    """Return the law of the maximum over cells: the product of their distribution functions.
+    """Return the law of the maximum of independent terms, one for each cell.
 
-    ``masses`` and ``values`` hold probabilities and term values of each cell, ``error`` a bound on
+    It is the product of their distribution functions. ``masses`` and ``values`` are lists with an
+    array for each cell: the probabilities, and the values of its term. ``error`` is a bound on
     rounding.
     """
     points, steps = [], []
@@ -427,10 +439,11 @@ def _sum_of_terms(
 ) -> ExactNull:  # fmt: skip
     """Return the law of a sum of independent terms, one for each cell, by convolution on a grid.
 
-    ``masses`` and ``values`` hold probabilities and term values of each cell, and ``error`` bounds
-    their rounding. The grid is finest near the ``estimate``. The terms of an l1 statistic are
-    multiples of ``unit`` = 1/n up to the fraction of the expected count: a grid that divides the
-    unit by powers of ten holds decimal predictions without rounding.
+    ``masses`` and ``values`` are lists with an array for each cell: the probabilities, and the
+    values of its term. ``error`` bounds their rounding. The grid is finest near the ``estimate``.
+    The terms of an l1 statistic are multiples of ``unit`` = 1/n up to the fraction of the expected
+    count: a grid that divides the unit by powers of ten holds decimal predictions without rounding.
+    ``unit`` is None for other statistics.
     """
     means = [float(m @ v) for m, v in zip(masses, values, strict=True)]
     variances = [float(m @ (v - c) ** 2) for m, v, c in zip(masses, values, means, strict=True)]
@@ -477,11 +490,12 @@ def _sum_of_terms(
 def _step(
     offsets: FloatArray | None, unit: float | None, n_cells: int, slack: float, multiple: int
 ) -> float:
-    """Return the widest grid step at which rounding moves the sum of terms by at most ``slack``.
+    """Return the widest grid step at which rounding moves a sum of terms by at most ``slack``.
 
-    The sum has ``n_cells`` terms. ``offsets`` are fractions of the unit that values need, ``unit``
-    is the common unit of all terms. A unit is divided by multiples of ``multiple``, or by the power
-    of ten that represents decimals exactly.
+    The sum has ``n_cells`` terms, one for each cell, of which ``offsets`` (n_cells,) is the largest
+    distance of a value from a whole multiple of ``unit``, in units; both are None without a common
+    unit. A unit is divided by 1, 5, 50 or 500 if that represents all values exactly, else by
+    multiples of ``multiple``.
     """
     if offsets is None or unit is None:
         return 2.0 * slack / n_cells
@@ -498,10 +512,10 @@ def _step(
 def _listed(
     support: FloatArray, mass: FloatArray, expectation: float, deviation: float, error: float
 ) -> ExactNull:
-    """Return the exact law with these values and probabilities.
+    """Return the exact law with these values and probabilities, (m,) each.
 
-    ``support`` (m,) increases, ``mass`` (m,) are the probabilities; ``expectation`` and
-    ``deviation`` are mean and standard deviation, and ``error`` bounds the error of every tail.
+    ``support`` are the values in increasing order, ``mass`` their probabilities; ``expectation``
+    and ``deviation`` are mean and standard deviation, and ``error`` bounds the error of every tail.
     Each tail is summed from its own end, so that small probabilities keep their digits.
     """
     tail, lower = np.cumsum(mass[::-1])[::-1], np.cumsum(mass)
@@ -511,13 +525,15 @@ def _listed(
 def _reach(
     masses: list[FloatArray], values: list[FloatArray], deviation: float, at: float, error: float
 ) -> tuple[float, float]:
-    """Return (largest value, grid step) for the convolution of the terms.
+    """Return (largest value, slack).
 
-    ``masses`` and ``values`` hold probabilities and term values of each cell, ``deviation`` is the
-    standard deviation of the sum and ``error`` a bound on rounding. The sum exceeds the largest
-    value with negligible probability. Both follow from Chernoff's bound: its best exponent at
-    ``at``, the estimate, is the rate at which tails fall there, so that shifts by one step change
-    the p-value by less than the bracket allows.
+    How far a grid has to reach, and how much rounding it may bring.
+
+    ``masses`` and ``values`` are lists with an array for each cell: probabilities and values ≥ 0 of
+    its term. ``deviation`` is the standard deviation of the sum of terms and ``error`` a bound on
+    rounding. The sum exceeds the largest value with negligible probability. Both follow from
+    Chernoff's bound: its best exponent at ``at``, the estimate, is the rate at which tails fall
+    there, so that shifts by the slack change the p-value by less than its bracket allows.
     """
     starts = np.cumsum([0, *(m.size for m in masses[:-1])])
     value = np.concatenate(values)
@@ -543,11 +559,11 @@ def _reach(
 def _continued(
     law: ExactNull, tail: FloatArray, slack: float, origin: float, step: float
 ) -> ExactNull:
-    """Return a law that joins a fine grid near the estimate with a coarse law for the whole range.
+    """Return a law that joins a fine grid up to some value with a coarse grid beyond it.
 
-    ``tail`` (m,) are P(T ≥ ``origin`` + ``step`` · j), j = 0, 1, … on the fine grid; ``slack`` is
-    by how much rounding to the grid may have moved a value there. Beyond its end the coarser
-    ``law`` is used.
+    ``law`` is the law on the fine grid. ``tail`` (m,) are P(T ≥ ``origin`` + ``step`` · j), j = 0,
+    1, … on the coarse grid, which is used beyond the end of the fine one; ``slack`` is by how much
+    rounding to the coarse grid may have moved a value.
     """
     support = origin + step * np.arange(tail.size)
     beyond = support > law.support[-1]
@@ -563,12 +579,12 @@ def _continued(
 def _on_grid(
     masses: list[FloatArray], values: list[FloatArray], step: float, size: int, cut: bool = False
 ) -> tuple[FloatArray, float, float]:
-    """Convolve the terms on ``size`` multiples of ``step``; return (tail, slack, origin).
+    """Convolve independent terms on ``size`` multiples of ``step``; return (tail, slack, origin).
 
-    ``tail`` holds the probabilities of reaching each grid point, ``slack`` is the distance by which
-    rounding can move a sum, and ``origin`` the first grid point. ``masses`` and ``values`` are the
-    laws of the terms. If the grid is ``cut``, the probability beyond its end is included in every
-    tail.
+    ``masses`` and ``values`` are lists with an array for each term: probabilities and values ≥ 0.
+    ``tail`` (m,) holds the probabilities that the sum reaches each grid point, ``slack`` is the
+    distance by which rounding can move a sum, and ``origin`` the first grid point. If the grid is
+    ``cut``, the probability beyond its end is included in every tail.
     """
     slack = moved = 0.0
     waiting: list[tuple[int, int, FloatArray]] = []
@@ -600,10 +616,10 @@ def _on_grid(
 
 
 def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the law of the sum of two independent variables with values 0, 1, … on a common grid.
+    """Return the law of the sum of two independent variables with values 0, 1, …, (m,).
 
-    ``a`` and ``b`` are their probabilities of these values, one-dimensional. A negligible end of
-    the tail is cut off.
+    ``a`` and ``b`` are their probabilities of 0, 1, …, one-dimensional arrays, as is the result. A
+    negligible end of the tail is cut off.
     """
     a, b = (a, b) if a.size <= b.size else (b, a)
     (places,) = np.nonzero(a)
@@ -628,8 +644,9 @@ def n_label_vectors(probs: FloatArray) -> float:
 def enumerated_null(statistic: Callable[[IntArray], float], probs: FloatArray) -> ExactNull:
     """Return the law of any statistic of the labels, by enumerating all label vectors.
 
-    ``statistic`` is a function of the labels, the predictions (n, K) being fixed; at most 2²⁰ label
-    vectors may have positive probability.
+    ``statistic`` maps labels (n,) to a number, the predictions ``probs`` (n, K) being fixed.
+    StatisticError if more than 2²⁰ label vectors have positive probability, or a value is not
+    finite.
     """
     count = n_label_vectors(probs)
     if count > MAX_ENUMERATION:
@@ -671,10 +688,10 @@ def holm(pvalues: list[float]) -> list[float]:
 
 
 def max_t(observed: FloatArray, replicates: FloatArray) -> list[float]:
-    """Return the step-down max-T adjusted p-values of Westfall & Young (1993).
+    """Return the step-down max-T adjusted p-values of Westfall & Young (1993), a list of S numbers.
 
     ``observed`` (S,) are the statistics, large against their hypotheses, ``replicates`` (B, S) the
-    same ones on the same redrawn labels, all standardised over draws and observed value together.
+    same ones on B sets of redrawn labels, all standardised over draws and observed value together.
     From the largest down, a p-value is the share (1 + b) / (1 + B) of draws whose maximum over this
     and all smaller statistics reaches it, made monotone. The smallest is exact under any
     dependence, as observed and drawn rows are exchangeable; single ones control the family when the

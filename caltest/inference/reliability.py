@@ -161,9 +161,11 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 ]:  # fmt: skip
     """Test each curve of a reliability diagram; return (names, data, tests, notes).
 
-    There is a curve for each subgroup and class of ``view``. A subgroup that cannot be tested is
-    left out, and a note says why. ``binning`` makes the cells of the ECE that is tested; ``run``
-    holds n_resamples, rng and workers.
+    ``view`` holds the data behind the lens, with a curve for each subgroup and class. ``names`` and
+    ``tests`` have one entry for each curve, ``data`` one for each subgroup: its predictions and
+    outcomes. A subgroup that cannot be tested is left out, and a note (sentence) says why;
+    StatisticError if none can. ``binning`` makes the cells of the ECE that is tested; ``run`` holds
+    n_resamples, rng and workers.
     """
     names, tests, problems, left_out = list[str](), list[CalibrationTestResult](), [], list[str]()
     for group, induced in view.groups.items():
@@ -185,11 +187,11 @@ def _tested(view: View, binning: Binning, run: Run) -> tuple[
 
 
 def _allowed(band: BandScheme, view: View) -> BandScheme:
-    """Return the kind of bars that fits the design of the data.
+    """Return the kind of bars that fits the design of the data, a name, a redraw scheme or None.
 
     It is ``band``, or a scheme of redraws in place of "consistency" where clusters, weights or
-    follow-up leave no exact law. StatisticError for bars that ignore clusters, weights or
-    censoring.
+    follow-up leave no exact law. ``view`` holds the data behind the lens. StatisticError for bars
+    that ignore clusters, weights or censoring.
     """
     if (only := view.problem.only_null) is not None and band is not None:
         if band not in ("consistency", only):
@@ -220,10 +222,12 @@ def _bars(
 ) -> tuple[FloatArray, FloatArray, int, str]:  # fmt: skip
     """Return (low, high, number of draws, ending) of the bars of all curves.
 
-    ``band`` is the kind of bars, ``groups`` are the data of each subgroup, ``cells`` the partitions
-    of its curves; ``level`` is shared among curves if ``simultaneous``. Both arrays have shape
-    (L,), all curves concatenated. ``run`` holds n_resamples, rng and workers. The ending is
-    "complete" or "interrupted".
+    ``band`` is the kind of bars, a name or a redraw scheme. ``groups`` are the predictions and
+    outcomes of each subgroup, and ``cells`` has, for each of them, the partition of every curve.
+    ``level`` is shared among curves if ``simultaneous``. ``low`` and ``high`` have shape (L,), the
+    L cells of all curves concatenated; simulated ones (number of draws above 0) hold observed −
+    predicted, others observed frequencies. ``run`` holds n_resamples, rng and workers. The ending
+    is "complete" or "interrupted". StatisticError for an unknown ``band``.
     """
     curves = [of_class for group in cells for of_class in group]
     drawing = (LabelScheme, RowScheme, type(curves[0].problem.only_null))
@@ -260,10 +264,11 @@ def _bars(
 
 
 def _columns_of_curves(curves: list[Cells], bins: Binning) -> dict[str, Any]:
-    """Return the columns of a reliability curve, arrays (L,) by name of the field.
+    """Return the columns of a reliability diagram, arrays (L,) by name of the result's field.
 
-    They are counts, means and edges of every bin. Bins of all curves are concatenated, in the order
-    of their cells.
+    ``curves`` has the partition of the rows into cells for each curve, and ``bins`` made them.
+    Columns are the numbers of the curve and the bin, edges, counts, mean prediction and observed
+    frequency. Cells of all curves are concatenated, L in all.
     """
     tables = []
     for component, cells in enumerate(curves):
@@ -303,12 +308,13 @@ MOST_STEPS = 2**24
 def consistency_bars(cells: Cells, level: float, *, simultaneous: bool = False) -> Bars:
     """Return (low, high), (L,) each: central ranges of the observed frequency under calibration.
 
-    They are quantiles of the exact law of the number of events (label 0) in each cell, for binary
-    predictions. ``level`` is the smallest probability that the observed frequency lies between the
-    bars, ends included; at most (1 − level) / 2 is left on either side. With ``simultaneous`` it is
-    the probability that *all* frequencies lie between their bars. Cells are independent given the
-    predictions, so that it is a product, and the bars cut the same largest tail probability from
-    every cell that keeps it. O(n) for the laws, O(L log n) for the bars.
+    ``cells`` partition binary predictions into L cells. The ranges are quantiles of the exact law
+    of the number of events (label 0) in each cell. ``level`` is the smallest probability that the
+    observed frequency lies between the bars, ends included; at most (1 − level) / 2 is left on
+    either side. With ``simultaneous`` it is the probability that *all* frequencies lie between
+    their bars. Cells are independent given the predictions, so that it is a product, and the bars
+    cut the same largest tail probability from every cell that keeps it. O(n) for the laws, O(L log
+    n) for the bars.
     """
     laws = [(first, np.cumsum(pmf)) for first, pmf, _ in cells.laws()]
     side = _shared_side(laws, level) if simultaneous else 0.5 * (1.0 - level)
@@ -324,10 +330,10 @@ def _central_range(cdf: FloatArray, side: float) -> tuple[int, int]:
 
 
 def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
-    """Return the largest tail probability that may be cut on both sides of every cell.
+    """Return the largest tail probability that may be cut on both sides of every cell's law.
 
     All observed counts then lie within their central ranges with probability at least ``level``.
-    ``laws`` holds (first count, distribution function) of each cell.
+    ``laws`` holds, for each cell, (first count, distribution function at it and the next counts).
     """
 
     def covered(side: float) -> float:
@@ -348,10 +354,10 @@ def _shared_side(laws: list[tuple[int, FloatArray]], level: float) -> float:
 
 
 def cell_pvalues(cells: Cells, hits: IntArray) -> FloatArray:
-    """Return, for every cell, the exact two-sided p-value of its number of label-0 rows, (L,).
+    """Return the exact two-sided p-value of the number of events of each of L cells, (L,).
 
-    ``hits`` (L,) are these numbers s. p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial,
-    and never 0.
+    An event is label 0 of two classes. ``cells`` partition the predictions, and ``hits`` (L,) are
+    the numbers s of events. p = min(1, 2 min(P(S ≤ s), P(S ≥ s))), S Poisson-binomial, and never 0.
     """
     values = []
     for s, (first, pmf, lost) in zip(hits, cells.laws(), strict=True):
@@ -366,12 +372,12 @@ def confidence_bars(
     successes: IntArray, counts: IntArray, level: float, method: str = "clopper-pearson", *,
     simultaneous: bool = False,
 ) -> Bars:  # fmt: skip
-    """Return, for every cell, an interval (low, high) for the mean true probability, (L,) each.
+    """Return an interval (low, high) for the mean true probability of each of L cells, (L,) each.
 
-    ``successes`` of ``counts`` rows had the outcome. The intervals of Clopper & Pearson (1934)
-    never fall short of the level, even when probabilities differ within a cell (Hoeffding 1956);
-    the intervals of Wilson (1927), ``method="wilson"``, are shorter and hold it on average. With
-    ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
+    ``successes`` (L,) of ``counts`` (L,) rows had the outcome. The intervals of Clopper & Pearson
+    (1934) never fall short of the level, even when probabilities differ within a cell (Hoeffding
+    1956); the intervals of Wilson (1927), ``method="wilson"``, are shorter and hold it on average.
+    With ``simultaneous`` each has level^(1/L), because cells are independent (Šidák 1967).
     """
     from scipy.special import ndtri
 
@@ -390,12 +396,17 @@ def simulated_bars(
     data: Predictions | Problem, cells: Sequence[Cells], scheme: Scheme, level: float, *,
     simultaneous: bool, **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
-    """Return (bars, number of draws, ending): ranges of observed − predicted in simulated data.
+    """Return ((low, high), number of draws, ending).
 
-    ``cells`` are the partitions of the rows for the first J classes behind the lens, and the bars
-    follow each other class by class. A scheme that resamples rows, as for the bars of Vaicenavicius
-    et al. (2019, Fig. 4), lets the size of a cell vary; replicates in which a cell is empty do not
-    count for it. O(B n J). Bars are (low, high); ``run`` are n_resamples, rng and workers.
+    Ranges of observed − predicted in simulated data.
+
+    ``data`` are the predictions and outcomes behind the lens, and ``cells`` the partitions of the
+    rows for the first J classes; ``low`` and ``high`` follow each other class by class, (L,) for L
+    cells in all. ``scheme`` says what is drawn. If it resamples rows, as for the bars of
+    Vaicenavicius et al. (2019, Fig. 4), the size of a cell varies; replicates in which a cell is
+    empty do not count for it. With ``simultaneous`` all values lie within their bars with
+    probability ``level``. ``run`` are n_resamples, rng and workers; the ending is "complete" or
+    "interrupted". O(B n J).
     """
     if (problem := cells[0].problem).only_null is not None:
         gaps, ended = simulate_by(problem.redraws(scheme, _CellGaps(cells[0])), **run)
@@ -415,7 +426,10 @@ def simulated_bars(
 
 @dataclass(frozen=True, eq=False)
 class _CellGaps:
-    """Statistic of redrawn outcomes: observed − predicted in all L cells, values (B, L)."""
+    """Statistic of B redrawn outcomes: observed − predicted in each of L cells, values (B, L).
+
+    ``cells`` partition the predictions.
+    """
 
     cells: Cells
     counted = ()
@@ -428,11 +442,13 @@ def label_bars(
     data: Predictions, values: Callable[[IntArray], FloatArray], scheme: LabelScheme, level: float,
     *, simultaneous: bool, **run: Unpack[Run],
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
-    """Return (bars, number of draws, ending): ranges that hold under all laws of a redraw scheme.
+    """Return ((low, high), number of draws, ending): ranges of values of redrawn labels, (L,) each.
 
-    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles are the bars. With
-    ``simultaneous`` all values lie within their bars with probability ``level``. Bars are (low,
-    high), (L,) each; ``run`` are n_resamples, rng and workers.
+    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles at ``level`` are the
+    bars. ``scheme`` redraws the labels of ``data``; where it has several laws, such as kinds of
+    dependence, the ranges hold under all of them. With ``simultaneous`` all values lie within their
+    bars with probability ``level``. ``run`` are n_resamples, rng and workers; the ending is
+    "complete" or "interrupted".
     """
     parts = [
         simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
@@ -446,14 +462,15 @@ def label_bars(
 def drawn_pvalues(
     data: Predictions, cells: Cells, scheme: LabelScheme, inflation: float, **run: Unpack[Run]
 ) -> tuple[FloatArray, FloatArray, int, Ended]:
-    """Return (p-values, adjusted p-values, number of draws, ending) of the cells, (L,) each.
+    """Return (p-values, adjusted p-values, number of draws, ending) of L cells, by redraws.
 
-    With Δ observed − predicted and s its root mean square over observed and drawn labels, the
-    statistic of cell b is T_b = max_k |Δ_bk| / s_bk. Drawn Δ are multiplied by √``inflation``
-    first. p = (1 + #{T* ≥ T}) / (1 + B); for the adjusted one T* is the largest of all cells
-    (max-T). Observed and drawn labels are exchangeable under calibration. O(B n K). ``scheme`` says
-    how labels are drawn; ``run`` are n_resamples, rng and workers. The ending is "complete" or
-    "interrupted".
+    Both arrays have shape (L,). ``data`` are predictions and outcomes of K classes, and ``cells``
+    partition the rows. With Δ_bk observed − predicted of class k in cell b and s_bk its root mean
+    square over observed and drawn labels, the statistic of the cell is T_b = max_k |Δ_bk| / s_bk.
+    Drawn Δ are multiplied by √``inflation`` first. p = (1 + #{T* ≥ T}) / (1 + B) for B draws T*;
+    for the adjusted one T* is the largest of all cells (max-T). Observed and drawn labels are
+    exchangeable under calibration. ``scheme`` says how labels are drawn; ``run`` are n_resamples,
+    rng and workers. The ending is "complete" or "interrupted". O(B n K).
     """
     each = [cells] * data.n_classes
     batches = Batches(scheme.drawer(data), data.n, partial(_gaps, data.probs, each))
@@ -468,19 +485,20 @@ def drawn_pvalues(
 
 
 def _gaps(probs: FloatArray, cells: Sequence[Cells], labels: IntArray) -> FloatArray:
-    """Return observed − predicted in all cells, (B, L), for label vectors (B, n).
+    """Return observed − predicted in all L cells, (B, L), for B label vectors ``labels`` (B, n).
 
-    ``probs`` (n, K) are the predictions; ``cells`` partition them for the first classes, whose
-    cells follow each other.
+    ``probs`` (n, K) are the predictions; ``cells`` has a partition of the rows for each of the
+    first classes, whose cells follow each other.
     """
     gaps = [c.mean(labels == j) - c.mean(probs[:, j]) for j, c in enumerate(cells)]
     return np.concatenate(gaps, axis=1)
 
 
 def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
-    """Return sums of observed − predicted in all cells, followed by the cells' sizes, (2 L,).
+    """Return sums of observed − predicted in all L cells, followed by the cells' sizes, (2 L,).
 
-    ``resample`` are rows drawn with replacement, whose ``ids`` are their places in the data.
+    ``cells`` has a partition of the rows for each of the first classes, whose cells follow each
+    other. ``resample`` are rows drawn with replacement, whose ``ids`` are their places in the data.
     """
     sums, sizes = [], []
     for j, of_class in enumerate(cells):
@@ -491,13 +509,13 @@ def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
 
 
 def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False) -> Bars:
-    """Return (low, high) that contain a further draw with probability ``level``, (L,) each.
+    """Return (low, high), (L,) each: bars that hold a further draw with probability ``level``.
 
-    ``draws`` (B, L) are replicates, NaN where a cell was empty. Pointwise bars are the ⌊(B + 1)(1 −
-    level) / 2⌋-th smallest and largest values, because a further draw is as likely to have any
-    rank. Simultaneous bars are mean ± c · sd, where c is the same order statistic of the largest
-    standardised distance over all columns (max-T). StatisticError for fewer replicates than the
-    level needs.
+    ``draws`` (B, L) are replicates of L values, NaN where a cell was empty. Pointwise bars are the
+    ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest values, because a further draw is as likely to
+    have any rank. Simultaneous bars are mean ± c · sd, where c is the same order statistic of the
+    largest standardised distance over all columns (max-T), so that all L values lie within them.
+    StatisticError for fewer replicates than the level needs.
     """
     valid = (~np.isnan(draws)).sum(axis=0)
     side = (1.0 - level) * (1.0 if simultaneous else 0.5)
@@ -525,21 +543,22 @@ def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False
 
 
 class View(Analysis):
-    """Analysis for a diagram, which is drawn for each subgroup and class.
+    """Validated data behind a lens, for a diagram with a curve for each subgroup and class.
 
-    It holds data and problem behind the lens as :class:`Analysis` does.
+    It holds data, lens and problem (predictions and outcomes behind the lens) as :class:`Analysis`.
     """
 
     @property
     def event(self) -> str:
-        """Name of the event, which is the first class that the lens leaves."""
+        """Name of the event, the first class that the lens leaves of these data."""
         return self.components[0]
 
     @property
     def groups(self) -> dict[str, Predictions | Problem]:
-        """Problem of every subgroup by name; without ``by`` the problem of all rows under "".
+        """Predictions and outcomes behind the lens of every subgroup, by name of the subgroup.
 
-        A problem holds the predictions of the subgroup behind the lens.
+        Without subgroups there is one entry, all rows under ""; for a tally it has sums over fine
+        bins.
         """
         if self.from_sums:
             return {"": self.problem}
@@ -549,10 +568,11 @@ class View(Analysis):
     def own_test(
         self, statistic: StatisticLike, part: Predictions | Problem, run: Run
     ) -> CalibrationTestResult:
-        """Return the calibration test of one part of the data.
+        """Return the calibration test of one part of the data by ``statistic``, with default null.
 
-        ``part`` is a subgroup or class behind the lens; ``run`` holds n_resamples, rng and workers.
-        The warning of a statistic with one possible value is suppressed.
+        ``part`` has the predictions and outcomes of a subgroup or class behind the lens; ``run``
+        holds n_resamples, rng and workers. The warning of a statistic with one possible value is
+        suppressed.
         """
         rows = part.data if isinstance(part, RowProblem) else part
         lens, data = (None, rows.tally) if isinstance(rows, MicroCells) else (Canonical(), rows)
@@ -563,9 +583,10 @@ class View(Analysis):
 
 
 def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Problem]:
-    """Return the binary problems of a diagram, one for each panel.
+    """Return the binary problems of a reliability diagram, one for each panel, as a list.
 
-    For two classes it is the event alone, for more each class against the rest, in turn.
+    ``induced`` are the predictions and outcomes behind the lens. For two classes it is their
+    problem alone, for more each class against the rest, in turn.
     """
     if not isinstance(induced, Predictions) or induced.n_classes == 2:
         return [induced]
@@ -573,9 +594,10 @@ def two_class_problems(induced: Predictions | Problem) -> list[Predictions | Pro
 
 
 def spread(problem: Problem) -> IntArray:
-    """Return the number of predictions in each of the fine bins ``SPREAD_EDGES``, a histogram.
+    """Return a histogram: the number of predictions in each of the fine bins ``SPREAD_EDGES``.
 
-    The shape is (len(SPREAD_EDGES) − 1,), for predictions of the event.
+    The shape is (len(SPREAD_EDGES) − 1,), integers. ``problem`` holds the predictions behind the
+    lens, of which the probability of the event (class 0) is taken.
     """
     counts, _ = np.histogram(problem.probs[:, 0], SPREAD_EDGES, weights=problem.count)
     return counts.astype(np.int64)
@@ -676,11 +698,14 @@ def reliability_difference(
 
 def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, level: float,
           simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Return (difference, low, high), (L,) each, from sums of both models (2, L).
+    """Return (difference, low, high), (L,) each.
 
-    ``count``, ``p`` and ``y`` (2, L) are rows, predicted and observed sums, ``shared`` (L,) the
-    summed covariance of rows that both models put into a bin. With ``simultaneous`` the band holds
-    in all bins together.
+    Observed − predicted of a first model less a second's.
+
+    ``low`` and ``high`` are the ends of a confidence band at ``level``. ``count``, ``p`` and ``y``
+    (2, L) are numbers of rows, sums of predictions and sums of outcomes in L bins, by model;
+    ``shared`` (L,) is the summed covariance of outcomes of rows that both models put into a bin.
+    With ``simultaneous`` the band holds in all bins together.
     """
     from scipy.special import ndtri
 

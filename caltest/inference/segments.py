@@ -205,7 +205,11 @@ def _asked(probs: object, labels: object, facts: Any, lens: LensLike | None, rng
 
 
 def searchable(rows: Predictions) -> tuple[str, ...]:
-    """Return the names of the features that a search with default options would use."""
+    """Return the names of the features that a search of segments with default options would use.
+
+    ``rows`` are predictions with features. Features that a search leaves out, such as constant
+    ones, are missing. Errors and warnings as for :func:`segment_search`.
+    """
     analysis = _asked(rows, None, {}, None, None)
     data = _event(analysis)
     columns, _ = _searched_columns(analysis, data)
@@ -215,10 +219,10 @@ def searchable(rows: Predictions) -> tuple[str, ...]:
 
 
 def _event(analysis: Analysis) -> Predictions:
-    """Return the binary predictions, event against the rest, that segments are searched for.
+    """Return the binary predictions that segments are searched for; class 0 is the event.
 
-    They are the predictions behind the lens; where it leaves two classes as they were given, label
-    1 is the event.
+    They are event against the rest, as the lens of ``analysis`` leaves them; where it leaves two
+    classes as they were given, label 1 is the event.
     """
     data = analysis.induced
     return data if data.induced else OneVsRest(1)(data)
@@ -227,8 +231,10 @@ def _event(analysis: Analysis) -> Predictions:
 def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Feature], list[str]]:
     """Return (columns, left_out): the features to search, and the names of the features left out.
 
-    The prediction itself, and for the top class the predicted class, are searched as well. ``data``
-    are the binary predictions, whose features are taken.
+    ``analysis`` holds the validated data and lens, ``data`` the binary predictions behind it, with
+    the features. The prediction itself, and for the top class the predicted class, come first as
+    further columns. Left out, with the reason in brackets, are copies of the class or a loss,
+    unless the user named them. StatisticError without features.
     """
     if data.features is None:
         raise StatisticError(
@@ -260,9 +266,10 @@ LOSS_LIKE = 0.99
 def _is_loss(feature: Feature, rows: Predictions) -> bool:
     """Return whether a feature is a loss of each row, such as −log p of its outcome.
 
-    Its ranks agree with those of the probability of the outcome that occurred, or of the Brier
-    score, among right predictions and among wrong ones, in the same direction. A function of the
-    predictions alone runs in opposite directions in the two groups, or follows neither.
+    ``rows`` are the predictions and outcomes. Ranks of the feature agree with ranks of the
+    probability of the outcome that occurred, or of the Brier score, among right predictions and
+    among wrong ones, in the same direction. A function of the predictions alone runs in opposite
+    directions in the two groups, or follows neither.
     """
     seen = np.linspace(0, rows.n - 1, min(rows.n, LOOKED_AT)).astype(np.int64)
     x, p, y = feature.values[seen], rows.probs[seen], rows.labels[seen]
@@ -286,9 +293,9 @@ def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
 
 
 def _matches(values: FloatArray, top: FloatArray) -> bool:
-    """Return whether a feature is the predicted or true class under other names.
+    """Return whether a feature is the predicted or true class under other names, one to one.
 
-    ``values`` are the feature's numbers, ``top`` the classes, (n,) each.
+    ``values`` are the feature's numbers, ``top`` the classes, (n,) each. False with missing values.
     """
     if top.size != values.size or np.isnan(values).any():
         return False
@@ -302,11 +309,13 @@ def _matches(values: FloatArray, top: FloatArray) -> bool:
 def _cells_of_columns(
     data: Predictions, columns: list[Feature], min_rows: int
 ) -> tuple[list[CutFeature], list[str]]:
-    """Return (columns with cells, names of columns left out).
+    """Return (columns cut into cells, names of columns left out).
 
-    A warning names the columns that give the outcome away, which are left out. Levels of fewer than
-    ``min_rows`` rows share a cell. ``columns`` are the features to cut, ``data`` the binary
-    predictions.
+    ``columns`` are the features to cut, the prediction first, and ``data`` the binary predictions
+    with outcomes. Levels of fewer than ``min_rows`` rows share a cell. Columns of one cell,
+    repeated ones, and those that give the outcome away are left out; if the user named these, they
+    stay, and a DoubtfulInputWarning names them. StatisticError if no feature remains, or for fewer
+    than 2 ``min_rows`` rows.
     """
     if data.n < 2 * min_rows:
         raise StatisticError(
@@ -370,7 +379,8 @@ def _tells(column: CutFeature, data: Predictions, min_rows: int) -> bool:
 
     It does if cells of at least ``min_rows`` rows hold only events or only non-events although the
     predictions make that very unlikely, or if its values predict the outcome almost without error.
-    ``data`` are the binary predictions, of which class 0 is the event.
+    ``column`` is a feature cut into cells; ``data`` are the binary predictions, of which class 0 is
+    the event.
     """
     rows, others = np.bincount(column.code), np.bincount(column.code, data.labels != 0)
     large = rows >= min_rows
@@ -395,11 +405,14 @@ FIRST_ROWS = 200
 
 
 def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str, str]:
-    """Return columns with a partner: they are equal in all rows of one outcome, and in no other.
+    """Return columns that equal a partner in all rows of one outcome, and in no other.
+
+    Name to name.
 
     An answer and its key are such a pair, if the outcome is that the answer is right. Both are
-    numbers or both text, without missing values. O(d² + n) for d columns, if pairs differ early.
-    The dict maps the name of a column to the name of its partner.
+    numbers or both text, without missing values. ``columns`` are features cut into cells, of the
+    rows of ``data``. The dict maps the name of a column to the name of its partner. O(d² + n) for d
+    columns, if pairs differ early.
     """
     event, found = data.labels == 0, dict[str, str]()
     if event.all() or not event.any():
@@ -420,9 +433,9 @@ def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str
 
 
 def _in_common_codes(feature: Feature, words: dict[str, int]) -> FloatArray:
-    """Return values of a complete column, (n,); text in codes of ``words``, which new ones join.
+    """Return the values of a feature without missing cells as numbers, (n,); text by common codes.
 
-    ``words`` maps each text to its code.
+    ``words`` maps each text to its code; texts that are new are added to it.
     """
     if feature.levels is None:
         return feature.values
@@ -438,9 +451,10 @@ def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
     """Return whether one outcome occurs on one side of a column only, in excess of predictions.
 
     A step on the way to the outcome is like that, such as a click before a purchase: it is known
-    after the prediction. Sides are the missing cells, the lower of two values or a common lowest
-    value, and the rest. Both the absence on one side and the excess on the other must have a chance
-    below ``LABEL_CHANCE`` by the predictions; where only one side is off, as at a hospital that
+    after the prediction. ``column`` is a feature cut into cells, ``data`` are the binary
+    predictions with outcomes. Sides are the missing cells, the lower of two values or a common
+    lowest value, and the rest. Both the absence on one side and the excess on the other must have a
+    probability below 1e-6 by the predictions; where only one side is off, as at a hospital that
     reports no events, the predictions are in question and not the column. For numbers of many
     values, such as the length of a stay that death ends, the side beyond all events is looked at as
     well: a quarter of the expected events must be absent there.
@@ -474,10 +488,11 @@ SHARE_BEYOND = 0.25
 
 
 def _beyond_events(x: FloatArray, event: BoolArray, p: FloatArray) -> list[BoolArray]:
-    """Return masks (n,) of the rows above, and of those below, all events in a column of numbers.
+    """Return masks of the rows above, and of the rows below, all events in a column of numbers.
 
-    ``x`` are its values, ``event`` the outcomes and ``p`` the probabilities of the event, (n,)
-    each. Masks with less than a quarter of the expected events are left out.
+    The list has at most two boolean arrays (n,): masks with less than a quarter of the expected
+    events are left out. ``x`` are the values of the column, ``event`` the outcomes and ``p`` the
+    probabilities of the event, (n,) each.
     """
     if not event.any() or np.isnan(x[event]).any():
         return []
@@ -488,9 +503,9 @@ def _beyond_events(x: FloatArray, event: BoolArray, p: FloatArray) -> list[BoolA
 def _contradictions(values: FloatArray, event: BoolArray) -> int:
     """Return the number of outcomes that contradict the best rule that a column allows.
 
-    ``values`` and ``event`` have shape (n,). If values have 20 rows or more on average, the rule
-    has an outcome for each value, otherwise it is one threshold; missing values always have their
-    own outcome. O(n log n).
+    ``values`` are the column's numbers and ``event`` the outcomes (booleans), (n,) each. The rule
+    predicts the outcome by one threshold or, if values have 20 rows or more on average, by each
+    value; missing values always have their own outcome. O(n log n).
     """
     missing = np.isnan(values)
     seen = event[missing]
@@ -512,10 +527,10 @@ def _findings(
 ) -> dict[str, Any]:
     """Return the fields of a search's result by name: p-values, segments, errors, differences.
 
-    ``scan`` has all segments, ``alone`` those of conditions on the prediction only; ``evidence``
-    (S,) belongs to ``scan``, and ``law`` is the null distribution of the largest evidence, judged
-    at level ``alpha``. ``data`` are the rows behind the lens. The differences are the ones that a
-    search detects.
+    ``data`` are the binary predictions and outcomes. ``scan`` has all S segments with their sums,
+    ``alone`` segments of conditions on the prediction only; ``evidence`` (S,) belongs to ``scan``,
+    and ``law`` is the null distribution of the largest evidence, judged at level ``alpha``. The
+    differences, field ``reach``, are those that a search detects.
     """
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 
@@ -553,11 +568,11 @@ def _findings(
 def _described(
     scan: Scan, y: FloatArray, evidence: float, law: EvidenceLaw, bar: float, segment: int
 ) -> Segment:
-    """Return the description of a segment, given by its index.
+    """Return the description of the segment with index ``segment``, as results have it.
 
-    ``y`` (n,) are events, ``evidence`` is the segment's evidence and ``law`` its null distribution.
-    ``bar`` is the critical value. The interval inverts the scan statistic at it, so that it holds
-    simultaneously over all segments.
+    ``scan`` has all segments with their sums, ``y`` (n,) are events, ``evidence`` is the segment's
+    evidence and ``law`` the null distribution of the largest one. The interval inverts the scan
+    statistic at the critical value ``bar``, so that it holds simultaneously over all segments.
     """
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
@@ -616,15 +631,20 @@ ROWS_SAMPLED = 100_000
 
 
 def first_largest(values: FloatArray) -> int:
-    """Return the index of the largest value; the first of those equal up to rounding."""
+    """Return the index of the largest of ``values`` (m,).
+
+    The first of those equal up to rounding.
+    """
     return int(np.flatnonzero(values >= values.max() - TIES)[0])
 
 
 def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
-    """Return the log-likelihood gain t O − Σ w ln(1 − p + p eᵗ) of shifting log-odds by t.
+    """Return the log-likelihood gain, in nats, of shifting log-odds by ``t``.
+
+    It is t O − Σ w ln(1 − p + p eᵗ).
 
     ``p`` and ``w`` (m,) are predictions and weights of a segment's rows, ``events`` is O = Σ w y.
-    For predictions of 1 it is computed from the complementary label.
+    For large negative t it is computed from the complementary label.
     """
     if t < LATTICE_SHIFTS[0]:
         p, events, t = 1.0 - p, float(w.sum()) - events, -t
@@ -634,7 +654,8 @@ def likelihood(p: FloatArray, w: FloatArray, events: float, t: float) -> float:
 def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
     """Return the log-odds shift t at which expected and observed events agree, possibly ±∞.
 
-    ``p`` and ``w`` (m,) are predictions and weights of the rows, ``events`` is Σ w y.
+    ``p`` and ``w`` (m,) are predictions and weights of the rows, ``events`` is Σ w y, the observed
+    events.
     """
     from scipy.optimize import brentq
 
@@ -650,12 +671,12 @@ def best_shift(p: FloatArray, w: FloatArray, events: float) -> float:
 
 
 def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> list[int]:
-    """Return the indices of the segments to report, in the order in which they are found.
+    """Return the indices of the segments to report, at most 10, in the order of their discovery.
 
-    Each has the most evidence after the segments before it are recalibrated, and at least ``bar``.
-    A segment of fewer columns is preferred to one of more with nearly as much evidence. ``y`` (n,)
-    are events, ``evidence`` (S,) belongs to the segments. ``scan`` has all segments, ``bar`` is the
-    critical value.
+    Each has the most evidence after the segments before it are recalibrated, and more than ``bar``,
+    the critical value. A segment of fewer columns is preferred to one of more with nearly as much
+    evidence. ``scan`` has all S segments with their sums, ``evidence`` (S,) is theirs, and ``y``
+    (n,) are events.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
@@ -681,8 +702,8 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
     """Return the index of a segment on fewer of the same columns with about as much evidence.
 
-    If there is none, return ``segment`` itself. ``scan`` has all segments, ``evidence`` (S,)
-    belongs to them.
+    If there is none, return ``segment``, the index of the given one, itself. ``scan`` has all S
+    segments, ``evidence`` (S,) belongs to them.
     """
     of = {*scan.lattice.members[segment]}
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
@@ -696,9 +717,10 @@ def left(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (evidence, gap, variance) of every segment under other predictions ``q``, (S,) each.
 
-    With O and E observed and expected events and V the variance, the evidence is
-    (O − E)² / (2 φ max(V, ``floor``)) less the penalty of the segment, φ its dispersion; the gap is
-    O − E. ``y``, ``q`` and ``w`` (n,) are events, predictions and weights.
+    ``scan`` has the S segments, their penalties and dispersions φ. With O and E observed and
+    expected events and V the variance of O, the evidence is (O − E)² / (2 φ max(V, ``floor``)) less
+    the penalty of the segment; the gap is O − E, and the variance max(V, ``floor``). ``y``, ``q``
+    and ``w`` (n,) are events, predictions and weights.
     """
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
@@ -708,14 +730,14 @@ def left(
 def interval(
     p: FloatArray, w: FloatArray, y: FloatArray, level: float, dispersion: float
 ) -> tuple[float, float, float, float]:
-    """Return the mean residual of a segment, the ends of its interval, and the best shift t̂.
+    """Return (mean residual, low, high, t̂): a segment's observed − predicted with its interval.
 
-    ``p``, ``w`` and ``y`` (m,) are predictions, weights and events of its rows. The interval is
-    {δ(t): l(t̂) − l(t) ≤ level φ ψ}, with l(t) the log-likelihood gain from shifting log-odds by t
-    and δ(t) the mean of p(t) − p. ``level`` is the allowed loss in nats, φ the ``dispersion``, and
-    ψ = max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a
-    segment. No shift makes an impossible outcome possible: for such rows the ends take any
-    probability.
+    t̂ is the shift of the log-odds that fits the segment best. ``p``, ``w`` and ``y`` (m,) are
+    predictions, weights and events of its rows. The interval is {δ(t): l(t̂) − l(t) ≤ level φ ψ},
+    with l(t) the log-likelihood gain from shifting log-odds by t, p(t) the shifted predictions, and
+    δ(t) the mean of p(t) − p. ``level`` is the allowed loss in nats, φ the ``dispersion``, and ψ =
+    max(1, Σ w² (y − p(t̂))² / Σ w² p(t̂) (1 − p(t̂))) allows for errors that cancel in a segment.
+    No shift makes an impossible outcome possible: for such rows the ends take any probability.
     """
     from scipy.optimize import brentq
 
@@ -746,13 +768,14 @@ def interval(
 
 
 def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tuple[float, float]:
-    """Return (D, standard error), where D bounds the mean squared error given features from below.
+    """Return (D, standard error): D bounds the mean squared error given the features from below.
 
     The bound holds on average. D is the mean of 2 g r − g² with residuals r = y − p and corrections
-    g = q − p, q the predictions corrected on segments with evidence above ``bar``. Clusters
-    (``cluster`` (n,), the rows themselves if independent) are divided into fifths; the corrections
-    of each are learnt on the others. As g has not seen their labels, E[2 g r − g²] ≤ E[y − p | x,
-    p]². The cost is at most 250 times the sums of segments.
+    g = q − p, q the predictions corrected on segments with evidence above ``bar``, the critical
+    value. ``scan`` has the segments and predictions, ``y`` (n,) are events. Clusters (``cluster``
+    (n,), the rows themselves if independent) are divided into fifths; the corrections of each are
+    learnt on the others. As g has not seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]², x the
+    features. The cost is at most 250 times the sums of segments.
     """
     q, fold, w = scan.p.copy(), cluster % HELD_OUT_FOLDS, scan.w
     with progress(HELD_OUT_FOLDS, "folds") as advance:
@@ -769,11 +792,12 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
 
 
 def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> FloatArray:
-    """Return predictions (n,) corrected on segments, learnt from part of the rows.
+    """Return predictions (n,) corrected on segments, with shifts learnt from part of the rows.
 
-    The segment with most evidence is shifted by half of its best shift, again and again, until no
-    segment has evidence above ``bar``. ``y`` (n,) are events, and ``teaching`` (n,) marks the rows
-    from which shifts are learnt. ``scan`` computes the evidence of all segments.
+    ``scan`` has the segments, ``y`` (n,) are events, and ``teaching`` (n,) marks the rows from
+    which shifts are learnt. The segment with most evidence is shifted by half of its best shift,
+    again and again, until no segment has evidence above ``bar``, the critical value, at most 50
+    times.
     """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):
@@ -787,13 +811,16 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
 
 
 def found_differences(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
-    """Return pairs (f, difference) for several shares f of the rows.
+    """Return pairs (f, difference).
 
-    The difference between true and predicted probability in a share f of the rows is the one that a
-    search finds with power 0.8, None if no difference suffices. ``bar`` is the critical value c of
-    the evidence. With the penalty π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t
-    √K″(t) = (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ); the difference is (K′(t) − K′(0)) φ /
-    (f Σ w).
+    How large an error in a share f of the rows a search would find.
+
+    f is 0.05 and 0.2. The difference between true and predicted probability in a share f of the
+    rows is the one that a search finds with power 0.8, None if no difference suffices. ``scan`` has
+    the segments, predictions p and weights w, and ``bar`` is the critical value c of the evidence.
+    With the penalty π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t √K″(t) = (c + π) /
+    0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ), φ the dispersion of all rows; the difference is (K′(t) −
+    K′(0)) φ / (f Σ w).
     """
     from scipy.optimize import brentq
 
