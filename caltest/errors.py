@@ -27,7 +27,10 @@ _CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return text without control characters, which could steer a terminal."""
+    """Return text without control characters, which could steer a terminal.
+
+    Escape sequences and marks that change the direction of text are removed; line feeds stay.
+    """
     return _CONTROL.sub("", text)
 
 
@@ -43,7 +46,11 @@ _BOTH_WAYS = re.compile(
 
 @contextmanager
 def on_command_line() -> Iterator[None]:
-    """Context manager in which messages name options of the command line, not Python arguments."""
+    """Context manager in which messages name options of the command line, not Python arguments.
+
+    Within it, ``drop_missing=True (--drop-missing)`` in a message is shown as ``--drop-missing``;
+    outside, as ``drop_missing=True``. It yields nothing.
+    """
     token = _COMMAND.set(True)
     try:
         yield
@@ -93,19 +100,20 @@ class Reading:
 
     @property
     def complete(self) -> bool:
-        """True if no option has a placeholder of ``PLACEHOLDERS`` left to fill in.
+        """True if no option has a placeholder, such as COLUMN or NUMBER, left to fill in.
 
-        Column names in double quotes are not placeholders.
+        All of them are in ``PLACEHOLDERS``. Column names in double quotes are not placeholders.
         """
         values = (re.sub(r'"[^"]*"', "", str(value)) for value in self.options.values())
         return not any(re.search(rf"\b({'|'.join(PLACEHOLDERS)})\b", value) for value in values)
 
 
 class _Plain(ValueError):
-    """Error of one line: names come from files, and line feeds in them are replaced by spaces.
+    """Base class of errors whose message is one line.
 
-    ``readings`` are the readings of the input that are possible, as data; the command line prints
-    them as commands.
+    Names come from files, and line feeds in them are replaced by spaces. ``readings`` are other
+    ways to read the input, each a :class:`Reading`: options, and when they are right. The command
+    line prints them as commands.
     """
 
     def __init__(self, message: str, readings: Sequence[Reading] = ()) -> None:
@@ -113,7 +121,10 @@ class _Plain(ValueError):
         self.readings = tuple(readings)
 
     def of_file(self, name: str) -> Self:
-        """Return the error with the name of a file before its message."""
+        """Return a copy of this error whose message begins with ``name``: "scores.csv: …".
+
+        ``name`` is that of a file. The class and the suggested readings stay.
+        """
         return type(self)(f"{name}: {self}", self.readings)
 
 
@@ -124,8 +135,9 @@ class InvalidPredictionsError(_Plain):
 class DoubtfulInputError(InvalidPredictionsError):
     """Input that can be read, but whose data say that it is probably meant otherwise.
 
-    ``readings`` are the readings that the data support; ``as_is=True`` (``--as-is``) reads the
-    input as it was asked for, with a note.
+    ``readings`` are the other ways to read it that the data support, each a :class:`Reading`:
+    options to set, and the condition under which they are right. ``as_is=True`` (``--as-is``) reads
+    the input as it was asked for, with a note.
     """
 
 
@@ -134,7 +146,11 @@ class StatisticError(_Plain):
 
 
 class UnsupportedFactError(StatisticError):
-    """A design of the rows, such as weights, that the verb does not support."""
+    """A design of the data, such as weights, that a function does not support.
+
+    ``fact`` names the design in words for a report, such as "weights"; "" if unnamed. ``readings``
+    are other ways to read the input that would avoid it, possibly none.
+    """
 
     def __init__(self, message: str, readings: Sequence[Reading] = (), fact: str = "") -> None:
         super().__init__(message, readings)
@@ -186,9 +202,10 @@ def or_nan(
 ) -> Answer:
     """Return the answer of ``ask()``, or ``unmeasured`` with an ``UnmeasuredWarning`` if it fails.
 
-    ``name`` is the name of the metric in the warning. If the set ``said`` is passed, reasons that
-    differ only in numbers are warned of once. ``stack`` is the stack level of the warning.
-    ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
+    ``ask`` is a function without arguments; any ``Exception`` in it counts as failure. ``name`` is
+    the name of the metric in the warning. If the set ``said`` is passed, it collects the reasons
+    given so far, and reasons that differ only in numbers are warned of once. ``stack`` is the stack
+    level of the warning. ``KeyboardInterrupt`` and ``SystemExit`` are passed on.
     """
     try:
         return ask()
@@ -208,9 +225,11 @@ def or_nan(
 
 
 class MessageNames(NamedTuple):
-    """Names for messages: row numbers, probability columns, (file, rows) pairs, label column.
+    """Names that error messages use for rows and columns of the input.
 
-    ``parts`` are the files that were pooled, each with its number of rows.
+    ``rows`` (n,) are the rows' numbers in the file, ``columns`` the names of the probability
+    columns, ``label`` the name of the label column ("" if it has none). ``parts`` are pairs (name,
+    number of rows) of the files that were pooled; () for a single file.
     """
 
     rows: NDArray[np.int64] | range
@@ -232,8 +251,10 @@ def in_a_file(
 ) -> Iterator[None]:
     """Context manager in which messages name rows and columns as the file, or files, do.
 
-    ``rows`` (n,) are line numbers, ``columns`` the names of the probability columns, ``parts``
-    pairs (file, rows) of concatenated files, ``label`` the name of the label column.
+    ``rows`` (n,) are the rows' numbers in the file, ``columns`` the names of the probability
+    columns, ``label`` the name of the label column. ``parts`` are pairs (name, number of rows) of
+    concatenated files, whose rows ``rows`` number consecutively; a message then counts within one
+    file. It yields nothing.
     """
     token = NAMES_IN_MESSAGES.set(MessageNames(rows, columns, parts, label))
     try:
@@ -249,9 +270,10 @@ def in_column() -> str:
 
 
 def nth(place: int) -> str:
-    """Return the name of the row at index ``place``, such as "row 17 of scores.csv".
+    """Return the name of the row at index ``place`` for messages, such as "row 17 of scores.csv".
 
-    For arrays it is "row 17", counted from 0.
+    Within :func:`in_a_file` it is the row's number in the file, with the name of the file if there
+    are several. For arrays it is "row 17", counted from 0.
     """
     called = NAMES_IN_MESSAGES.get()
     if called is None:

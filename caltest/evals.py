@@ -25,9 +25,11 @@ ChoiceItem = tuple[int, Sequence[float]]
 def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str, ChoiceItem]:
     """Return the values that a multiple-choice task hands to the three metrics of this module.
 
-    ``loglikelihoods`` (K,) belong to the options, and ``answer`` is the number of the right one,
-    from 0. ``process_results(doc, results)`` of a task returns it, with ``[r[0] for r in
-    results]``; ``metric_list`` names the three, each with the function of that name as its
+    ``loglikelihoods`` (K,) belong to the K options of a question, and ``answer`` is the index of
+    the right option, from 0. The dict has the keys "calibration_error", "noise_floor" and
+    "calibration_pvalue", each with the same pair (answer, log-likelihoods). A task's
+    ``process_results(doc, results)`` returns it, with ``[r[0] for r in results]`` as
+    log-likelihoods; ``metric_list`` names the three, each with the function of that name as its
     ``aggregation``.
     """
     question = (int(answer), [float(value) for value in loglikelihoods])
@@ -37,27 +39,31 @@ def calibration_items(loglikelihoods: Sequence[float], answer: int) -> dict[str,
 def calibration_error(items: Sequence[ChoiceItem]) -> float:
     """Return the ECE of the most likely option over all questions, from 0 to 1, or NaN.
 
-    ``items`` are (log-likelihoods, right option) of the questions. The softmax over a question's
-    options makes its log-likelihoods probabilities. Questions may have different numbers of
-    options: the event is that the most likely one is right. O(n). NaN, with an
-    ``UnmeasuredWarning``, without questions, for log-likelihoods that are not finite and for
-    answers that are no number of an option.
+    ``items`` are pairs (index of the right option, log-likelihoods of the options), one for each
+    question. The softmax over a question's options makes its log-likelihoods probabilities.
+    Questions may have different numbers of options: the event is that the most likely one is right.
+    O(n). NaN, with an ``UnmeasuredWarning``, without questions, for log-likelihoods that are not
+    finite and for an index that is no option.
     """
     return or_nan(lambda: _test_of_questions(items).estimate, np.nan, "calibration_error")
 
 
 def noise_floor(items: Sequence[ChoiceItem]) -> float:
-    """Return the mean :func:`calibration_error` of calibrated models with these predictions.
+    """Return the mean ECE of a calibrated model with these predictions, from 0 to 1, or NaN.
 
-    ``items`` are as in :func:`calibration_error`.
+    It is the mean of :func:`calibration_error` under the null distribution. ``items`` are pairs
+    (index of the right option, log-likelihoods of the options), one for each question. NaN, with an
+    ``UnmeasuredWarning``, where the error cannot be measured.
     """
     return or_nan(lambda: _test_of_questions(items).null_mean, np.nan, "noise_floor")
 
 
 def calibration_pvalue(items: Sequence[ChoiceItem]) -> float:
-    """Return the exact p-value of :func:`calibration_error`, in (0, 1], or NaN.
+    """Return the exact p-value of the test that the confidences are calibrated, in (0, 1], or NaN.
 
-    ``items`` are as in :func:`calibration_error`.
+    The test statistic is :func:`calibration_error`, the ECE of the most likely option. ``items``
+    are pairs (index of the right option, log-likelihoods of the options), one for each question.
+    NaN, with an ``UnmeasuredWarning``, where the error cannot be measured.
     """
     return or_nan(lambda: _test_of_questions(items).pvalue, np.nan, "calibration_pvalue")
 

@@ -120,8 +120,8 @@ def one_of(name: str, value: object, choices: Collection[object]) -> None:
 def number(name: str, value: object, low: float, high: float, ends: str = "()") -> None:
     """Raise StatisticError unless a value is a number between ``low`` and ``high``.
 
-    ``ends`` is "()", "(]", "[)" or "[]": square brackets include an end. The message names the
-    parameter and its range.
+    ``ends`` is "()", "(]", "[)" or "[]": square brackets include an end. Integers count as numbers,
+    booleans do not. ``name`` is the parameter in the message, which gives the range.
     """
     inside = False
     if isinstance(value, (float, np.floating)) or is_whole(value):
@@ -153,7 +153,8 @@ def is_whole(value: object) -> TypeGuard[int]:
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
     """Raise StatisticError unless a value is an integer from ``least`` to ``most``.
 
-    Booleans are refused. The message names the parameter and its range.
+    Without ``most`` there is no upper limit. Booleans are refused. ``name`` is the parameter in the
+    message, which gives the range.
     """
     if not is_whole(value) or value < least:
         shown = in_few_digits(value)
@@ -256,7 +257,8 @@ class Foreign(Protocol):
 def can(values: object, what: str) -> TypeGuard[Foreign]:
     """Return whether the type of a value has an attribute called ``what``.
 
-    The type is asked and not the value, because columns of a pandas frame are attributes as well.
+    The type is asked and not the value, because columns of a pandas frame are attributes of the
+    frame.
     """
     return hasattr(type(values), what)
 

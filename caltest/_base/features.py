@@ -59,8 +59,9 @@ NUMBER_TYPES = (int, float, np.integer, np.floating, Decimal)
 class Feature:
     """One column of features, shape (n,): numbers, dates, or levels of text.
 
-    ``values`` (n,) are float64; dates are microseconds since 1970 (``dates`` is True), and text is
-    stored as indices into ``levels``, which is None for numbers. NaN marks a missing value.
+    ``name`` is the column's name. ``values`` (n,) are float64; dates are microseconds since 1970
+    (``dates`` is True), and text is stored as indices into ``levels``, which is None for numbers.
+    NaN marks a missing value.
     """
 
     name: str
@@ -78,29 +79,36 @@ class Feature:
 class Features:
     """Several columns of features of the same rows; indexing it selects rows.
 
-    ``columns`` are the features, in order. ``unnamed`` is true if the user named no columns. Then
-    all columns of the table are here, and those that give the outcome away are left out of a
-    search.
+    ``columns`` are the features, in order. ``unnamed`` is True if the user named no columns: then
+    all columns of the table are here, and the search for segments leaves out columns that give the
+    outcome away.
     """
 
     columns: tuple[Feature, ...]
     unnamed: bool = False
 
     def __getitem__(self, rows: IntArray | BoolArray) -> Features:
-        """Return the features of the selected rows, indices or booleans of shape (n,)."""
+        """Return the features of the selected rows, as :class:`Features` with the same columns.
+
+        ``rows`` are indices, or booleans of shape (n,).
+        """
         columns = tuple(replace(c, values=c.values[rows]) for c in self.columns)
         return replace(self, columns=columns)
 
     @property
     def by_name(self) -> dict[str, Feature]:
-        """Return the columns as a dictionary by name."""
+        """Return the features in a dictionary by column name.
+
+        Each is a :class:`Feature` with values of shape (n,).
+        """
         return {column.name: column for column in self.columns}
 
 
 def identifies(column: Feature) -> bool:
-    """Return whether a column looks like an identifier, or a time of day.
+    """Return whether a column looks like an identifier, or, for dates, holds times of day.
 
-    Identifiers are names or numbers of rows, or of small groups of rows.
+    ``column`` is a feature with its values (n,). Identifiers are texts or whole numbers that name
+    rows, or small groups of rows, such as names, ids and row numbers.
     """
     values, n = column.values, column.values.size
     if column.dates:
@@ -121,12 +129,12 @@ def identifies(column: Feature) -> bool:
 def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Features:
     """Return the columns of a frame, a mapping or an array as :class:`Features` of ``n`` rows.
 
-    Columns of an array are called x0, x1, …. Numbers and dates stay numbers; booleans and text are
-    levels. None, NaN, NA, NaT and masked cells are missing. With ``leave_ids`` columns that name or
-    number the rows, or hold a time of day, are left out. InvalidPredictionsError for another number
-    of rows, infinite, complex or nested values, no column, two of one name, or text that names the
-    rows: more than 20 levels, and half as many as there are rows. With ``n`` None any number of
-    rows is taken.
+    The result has, for each column, its name and values (n,). Columns of an array are called x0,
+    x1, …. Numbers and dates stay numbers; booleans and text are levels. None, NaN, NA, NaT and
+    masked cells are missing. With ``leave_ids`` columns that name or number the rows, or hold a
+    time of day, are left out. InvalidPredictionsError for another number of rows, infinite, complex
+    or nested values, no column, two of one name, or text that names the rows: more than 20 levels,
+    and half as many as there are rows. With ``n`` None any number of rows is taken.
     """
     if isinstance(values, Features):
         table: dict[str, object] = {**values.by_name}
@@ -231,7 +239,10 @@ def _is_missing(value: object) -> bool:
 
 
 def _without_zone(moment: date | np.datetime64) -> date | np.datetime64:
-    """Return a date with a time zone in UTC without zone, as NumPy dates have none."""
+    """Return a moment with a time zone in UTC and without zone, as NumPy dates have none.
+
+    Dates without a zone are returned unchanged.
+    """
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment
@@ -241,8 +252,8 @@ def condition_in_words(condition: Condition) -> str:
     """Return a condition as text, such as "age > 71", "site = A" or "site missing".
 
     A condition is (name, kind, low, high, level): the column; "number", "date", "level", "other" or
-    "missing"; the ends of an interval low < x ≤ high, None without; and the level of text, of
-    "other" those that are not meant.
+    "missing"; the ends of the interval low < x ≤ high, each None if it has none; and the level of a
+    text column, for "other" the levels that are excluded.
     """
     name, kind, low, high, level = condition
     if kind in ("other", "missing"):
@@ -264,9 +275,11 @@ def _edge_text(edge: float) -> str:
 def holds(condition: Condition, feature: Feature) -> BoolArray:
     """Return, for every row of a column, whether the condition holds, booleans of shape (n,).
 
-    A condition is (name, kind, low, high, level), as in :func:`condition_in_words`; rows without a
-    value fulfil only "missing". StatisticError if the condition is about numbers and the column is
-    text, or the other way round.
+    ``feature`` is the column with its values (n,). A condition is (name, kind, low, high, level):
+    the column; "number", "date", "level", "other" or "missing"; the ends of the interval low < x ≤
+    high, each None if it has none; and the level of a text column, for "other" the levels that are
+    excluded. Rows without a value fulfil only "missing". StatisticError if the condition is about
+    numbers and the column is text, or the other way round.
     """
     _, kind, low, high, level = condition
     if kind == "missing":

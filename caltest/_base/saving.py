@@ -101,7 +101,10 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
 
 
 def _fill(file: BinaryIO, data: bytes) -> None:
-    """Write bytes and wait until they are on the disk."""
+    """Write bytes to an open binary file and wait until they are on the disk.
+
+    Where the file system cannot wait, the bytes are written all the same.
+    """
     file.write(data)
     file.flush()
     try:
@@ -112,7 +115,10 @@ def _fill(file: BinaryIO, data: bytes) -> None:
 
 
 def _keep_owner(path: Path, old: os.stat_result) -> None:
-    """Give a file the owner and group of the old one, as far as permissions allow."""
+    """Give the file ``path`` the owner and group of an old file, as far as permissions allow.
+
+    ``old`` is the status of that file, from ``os.stat``. On Windows nothing is done.
+    """
     if sys.platform != "win32":
         new = path.stat()
         if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
@@ -121,7 +127,10 @@ def _keep_owner(path: Path, old: os.stat_result) -> None:
 
 
 def next_name(path: Path) -> Path:
-    """Return the first free name among ``S-2.json``, ``S-3.json``, … for ``S.json``."""
+    """Return the first free name among ``S-2.json``, ``S-3.json``, … for a path ``S.json``.
+
+    A name is free if no file of that name exists.
+    """
     number = 2
     while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
         number += 1
@@ -172,9 +181,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _opened(lock: Path) -> tuple[int, bool]:
-    """Open a lock file; return its descriptor and whether this call created it.
+    """Open a lock file for reading and writing; return (descriptor, created).
 
-    OSError, with advice, if something else is in its place.
+    ``created`` says that this call made the file. OSError, with advice, if something else is in its
+    place.
     """
     flags = os.O_RDWR | _PLAIN
     try:
@@ -231,9 +241,9 @@ _SETTLED = 2_000_000_000
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """Return parsed JSON; InvalidPredictionsError, in one sentence, for text that is no JSON.
+    """Return the content of JSON text; InvalidPredictionsError, in one sentence, if it is no JSON.
 
-    ``what`` begins the sentence.
+    ``what`` is the subject of that sentence, such as the name of the file.
     """
     try:
         return json.loads(text)
@@ -245,19 +255,19 @@ def parse_json(text: str | bytes, what: str) -> Any:
 
 
 def sealed(content: Mapping[str, object]) -> str:
-    """Return content as JSON whose last field, "checksum", is a checksum of the others.
+    """Return ``content`` as JSON text whose last field, "checksum", is a hash of the other fields.
 
-    The content may not be empty.
+    ``content`` maps names of fields to values that JSON can hold, and may not be empty.
     """
     text = json.dumps(content)
     return f'{text[:-1]}, "checksum": "{_checksum(text)}"}}'
 
 
 def unsealed(content: object, what: str) -> dict[str, Any]:
-    """Return parsed JSON of :func:`sealed` without its checksum.
+    """Return the fields of an object that :func:`sealed` wrote, by name, without its checksum.
 
-    InvalidPredictionsError when it is no mapping, and when the checksum is another one; ``what``
-    begins the message.
+    ``content`` is the parsed JSON. InvalidPredictionsError when it is no mapping, and when the
+    checksum does not match the other fields; ``what``, the name of the file, begins the message.
     """
     if not isinstance(content, dict):
         raise InvalidPredictionsError(f"{what}: it is a {type(content).__name__}, not a mapping")
@@ -281,7 +291,7 @@ class FileStamp:
 
     ``size`` is in bytes. ``mtime_ns``, in ns since 1970, is None if the file was changed within two
     seconds before it was looked at: a second change could have the same time, so the content has to
-    be compared.
+    be compared. ``inode`` and ``device`` are the numbers that the operating system gives.
     """
 
     size: int
@@ -291,9 +301,10 @@ class FileStamp:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Return the stamp of a file: size, time of change, inode and device.
+        """Return the stamp of a file: its size, time of change, inode and device.
 
-        FileNotFoundError if there is none.
+        The time is None if it lies within the last two seconds. FileNotFoundError if there is no
+        file.
         """
         found = os.stat(path)
         recent = time.time_ns() - found.st_mtime_ns < _SETTLED
@@ -305,9 +316,10 @@ class FileStamp:
         return asdict(self)
 
     def trusts(self, other: Self) -> bool:
-        """Return whether a file is certainly unchanged: ``other``, its later stamp, is equal.
+        """Return whether a file is certainly unchanged since this stamp was taken.
 
-        It is False if the time of change was not settled.
+        ``other`` is its present stamp. The stamps have to be equal, and the time of change known:
+        it is None where the file had just been changed.
         """
         return self == other and self.mtime_ns is not None
 
@@ -327,7 +339,10 @@ def content_mark(path: Path) -> str:
 
 
 def fingerprint(*columns: ArrayLike) -> str:
-    """Return a SHA-256 hash, hexadecimal text, of the content of several arrays in order."""
+    """Return a SHA-256 hash, hexadecimal text, of the values of several arrays in order.
+
+    Their bytes are hashed: types count, shapes do not.
+    """
     digest = hashlib.sha256()
     for column in columns:
         digest.update(np.ascontiguousarray(column).tobytes())

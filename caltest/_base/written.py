@@ -104,7 +104,9 @@ def _refuse_names_of_columns(
 ) -> None:
     """Raise TypeError where columns of a table are named beside it, as read_predictions takes them.
 
-    Parameters are those of :func:`refuse_misfit`; None for any other call.
+    ``who`` is the name of the function that was called, ``takes`` its signature, ``values`` and
+    ``options`` the positional and keyword arguments of the call. The message has the call that
+    reads the table first. Nothing is raised, and None returned, for any other call.
     """
     names = [value for value in values[1:] if isinstance(value, str)]
     if "probs" not in takes.parameters or not values or not ("probs" in options or len(names) > 1):
@@ -123,7 +125,8 @@ def _refuse_names_of_columns(
 def explained(function: Function) -> Function:
     """Decorator: replace Python's TypeError for wrong arguments by one that suggests a name.
 
-    It returns the function with its signature; other TypeErrors pass unchanged.
+    It returns a function with the same signature and results; TypeErrors raised within the function
+    pass unchanged.
     """
     takes = signature(function)
 
@@ -188,16 +191,17 @@ def name_of(value: object) -> str:
 class Doubt(str):
     """Note (a text) with a reason to doubt the data, and so the p-values.
 
-    Verdicts begin with it.
+    The sentence that states a verdict begins with it.
     """
 
     __slots__ = ()
 
 
 class DependenceDoubt(Doubt):
-    """Doubt that rows are independent; with it a rejection leads to the verdict "in doubt".
+    """Note (a text) that rows may depend on each other.
 
-    ``clusters`` is the SQL expression of the column whose rows seem to depend, "" if unknown.
+    With it, a rejection has the verdict "in doubt". ``clusters`` is the SQL expression of the
+    column whose rows seem to depend, "" if unknown.
     """
 
     __slots__ = ("clusters",)
@@ -210,13 +214,19 @@ class DependenceDoubt(Doubt):
 
 
 class FollowupDoubt(Doubt):
-    """Doubt that outcomes were seen to their end; with it a rejection leads to "in doubt"."""
+    """Note (a text) that outcomes may not have been seen to their end.
+
+    With it, a rejection has the verdict "in doubt".
+    """
 
     __slots__ = ()
 
 
 def as_doubt(note: str) -> Doubt:
-    """Return a note as a doubt; one of another kind stays what it is."""
+    """Return a note as a :class:`Doubt`, a text that marks p-values as doubtful.
+
+    A note that is a doubt already, of any kind, is returned unchanged.
+    """
     return note if isinstance(note, Doubt) else Doubt(note)
 
 

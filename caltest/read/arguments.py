@@ -59,12 +59,13 @@ CHOICES = (
 def questioned_arrays(
     data: Predictions, probs: object, labels: object, facts: Mapping[str, Any]
 ) -> Predictions:
-    """Return predictions with the notes of the guards of arrays; tables were asked when read.
+    """Return predictions read from arrays, with notes on values that may be meant otherwise.
 
-    ``probs``, ``labels`` and ``facts`` are the arguments as they were given to
-    :func:`read_arguments`; where ``labels`` is None or ``probs`` a table, ``data`` is returned
-    unchanged. DoubtfulInputError where the values say that they are meant otherwise, unless
-    ``facts`` has ``as_is=True``.
+    ``data`` are the predictions, and ``probs``, ``labels`` and ``facts`` the arguments from which
+    :func:`read_arguments` read them: probabilities, labels, and the other arguments by name. Where
+    ``labels`` is None or ``probs`` a table, whose reading has asked already, ``data`` is returned
+    unchanged. DoubtfulInputError where the values say that they are meant otherwise, such as
+    swapped classes, unless ``facts`` has ``as_is=True``.
     """
     if labels is None or (type(probs) is not np.ndarray and is_table(probs)):
         return data
@@ -76,11 +77,11 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
     """Return checked :class:`Predictions` of arrays, or of a table in memory.
 
     ``probs`` and ``labels`` are arrays, or ``probs`` is a table, whose column of labels is found by
-    its name if ``labels`` is None. ``facts`` as in :meth:`Predictions.of`. Beside a table, labels
-    and facts may be names of its columns, expressions in SQL over them, or arrays. ``drop_missing``
-    leaves out rows of tables and arrays that lack a value. Tables raise questions
-    (DoubtfulInputError) when they are read; arrays when a test takes them. InvalidPredictionsError
-    for values that are no predictions.
+    its name if ``labels`` is None. ``facts`` are the other arguments of :meth:`Predictions.of`,
+    such as ``weights``. Beside a table, labels and facts may be names of its columns, expressions
+    in SQL over them, or arrays. ``drop_missing`` leaves out rows of tables and arrays that lack a
+    value. Tables raise questions (DoubtfulInputError) when they are read; arrays when a test takes
+    them. InvalidPredictionsError for values that are no predictions.
     """
     rounded = facts.get("rounded", "auto")
     if not facts.keys() - {"rounded"} and (rounded == "auto" or rounded is False):
@@ -112,7 +113,8 @@ def read_arguments(probs: object, labels: object = None, **facts: Unpack[Facts])
 def _complete(probs: object, labels: object, options: Fields) -> Predictions:
     """Return predictions of the array rows that lack no value, with a note on the rows left out.
 
-    ``options`` are the other arguments of :meth:`Predictions.of`; design arguments are cut to the
+    ``probs`` (n,) or (n, K) and ``labels`` (n,) are arrays. ``options`` are other arguments of
+    :meth:`Predictions.of` by name; those with one value a row, such as ``weights``, are cut to the
     same rows. If no value is missing, this is ``Predictions.of(probs, labels, **options)`` without
     a note.
     """
@@ -137,7 +139,10 @@ def _complete(probs: object, labels: object, options: Fields) -> Predictions:
 
 
 def _lacking(values: AnyArray) -> AnyArray:
-    """Return which rows hold NaN or None in any column, booleans of shape (n,)."""
+    """Return which rows hold NaN or None in any column, booleans of shape (n,).
+
+    ``values`` are an array (n,) or (n, K).
+    """
     if values.dtype.kind == "f":
         absent = np.isnan(values)
     elif values.dtype == object:
@@ -148,7 +153,11 @@ def _lacking(values: AnyArray) -> AnyArray:
 
 
 def _rows_of(value: Any, rows: IntArray) -> Any:
-    """Return an argument's values at the indices ``rows``; of a table, its columns by name."""
+    """Return an argument's values at the indices ``rows``, as an array.
+
+    ``value`` has one value, or row, for each observation; of a table the result is a dictionary of
+    its columns (arrays) by name.
+    """
     if is_table(value):
         columns = names_of(value) or ()
         return {name: as_ndarray(value[name], str(name))[rows] for name in columns}
@@ -162,8 +171,9 @@ def _rows_of(value: Any, rows: IntArray) -> Any:
 class _Beside(NamedTuple):
     """Input given as a table with further arrays: arrays become columns of the table.
 
-    ``table`` has the added columns, ``wanted`` are the options of the reading, which name the
-    requested columns, and ``facts`` the design arguments, by name, that cannot be columns.
+    ``table`` is the open table (rows as a lazy polars frame) with the added columns. ``wanted`` are
+    the options of :func:`read_predictions`, which name the columns to read. ``facts`` maps names of
+    design arguments that cannot be columns, such as tables of features, to their values.
     """
 
     table: Table
@@ -174,9 +184,10 @@ class _Beside(NamedTuple):
 def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> Predictions:
     """Return the predictions of a table, beside which arguments may be arrays.
 
-    ``probs`` is the table, ``labels`` are its labels or None. ``options`` are the arguments of
-    :meth:`Predictions.of`, and ``choices`` those that only a reading has, such as ``drop_missing``.
-    Errors are those of :func:`read_predictions`.
+    ``probs`` is the table, ``labels`` are its labels, as an array or the name of a column, or None.
+    ``options`` are other arguments of :meth:`Predictions.of` by name, and ``choices`` the arguments
+    that only :func:`read_predictions` has, such as ``drop_missing``. Errors are those of
+    :func:`read_predictions`: InvalidPredictionsError, and DoubtfulInputError without ``as_is``.
     """
     beside = _beside(probs, labels, options, choices)
     data, rows = read_table(beside.table, beside.wanted, in_memory=True)
@@ -190,12 +201,14 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
 
 
 def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Beside:
-    """Return the table with each array argument added as a column called ``NAME=``.
+    """Return a table with each array argument added as a column called ``NAME=``.
 
-    ``probs`` is the table, ``labels`` its labels or None. ``options`` are the arguments of
-    :meth:`Predictions.of`, from which those with one value a row are removed, and ``choices`` the
-    arguments that only a reading has, such as ``drop_missing``. Arrays have one value for each row.
-    InvalidPredictionsError where lengths differ, or rows have no common order.
+    ``probs`` is the table, ``labels`` are its labels, as an array or the name of a column, or None.
+    ``options`` are the arguments of :meth:`Predictions.of` by name; those with one value a row are
+    removed from it. ``choices`` are the arguments that only a reading has, such as
+    ``drop_missing``. The result has the table, the options of :func:`read_predictions` that name
+    its columns, and arguments that cannot be columns. InvalidPredictionsError where lengths differ,
+    or rows have no common order.
     """
     import polars as pl
 
@@ -252,7 +265,7 @@ def _beside(probs: Any, labels: Any, options: Fields, choices: Fields) -> _Besid
 
 
 def _are_names(values: object) -> bool:
-    """Return whether values name columns: text, or a list of texts."""
+    """Return whether values name columns: they are a text, or a list of texts that is not empty."""
     texts = isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
     return isinstance(values, str) or (texts and bool(values))
 
@@ -260,8 +273,9 @@ def _are_names(values: object) -> bool:
 def _fit(values: Any, name: str, frame: pl.DataFrame) -> bool:
     """Return whether a list of texts names columns of a table, rather than being values of rows.
 
-    Labels are always values; other lists name columns if all of them exist in ``frame``. ``name``
-    is the argument that the list was given for.
+    Labels are always values; other lists name columns if all of them exist in the polars ``frame``,
+    or if their number is not that of its rows. ``name`` is the argument that the list was given
+    for.
     """
     if name == "labels":
         return False
@@ -288,9 +302,10 @@ def _places(one_hot: AnyArray) -> IntArray:
 
 
 def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
-    """Return the options ``wanted`` of a table whose labels are given as an array.
+    """Return the options for reading a table whose labels are given as an array.
 
-    If no column is known as probabilities by its name, the option ``probs`` is set to all remaining
+    ``table`` is the open table, and ``wanted`` has the options of :func:`read_predictions`. If no
+    column is known as probabilities by its name, the option ``probs`` is set to all remaining
     columns of numbers, in their order; otherwise the options are returned unchanged.
     """
     schema = table.schema
@@ -305,7 +320,11 @@ def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
 
 
 def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Return the names of the columns that an option's value uses; ``schema`` has their types."""
+    """Return the names of the columns that the value of an option uses.
+
+    ``value`` is a text or a list of texts: names, patterns of names or SQL expressions. ``schema``
+    maps the names of the table's columns to their types.
+    """
     from caltest.read.expressions import terms_of
 
     return [root for term in terms_of(value, schema) for root in term.roots]
@@ -314,8 +333,9 @@ def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
 def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:
     """Return probabilities or logits as given, of the rows that would be read, (n,) or (n, K).
 
-    Arguments and rows are those of :func:`read_arguments`: with ``drop_missing`` the rows without a
-    missing value, else all of them.
+    Arguments and rows are those of :func:`read_arguments`: ``probs`` and ``labels`` are arrays, or
+    ``probs`` is a table; ``facts`` are further arguments by name. With ``drop_missing`` the rows
+    without a missing value are returned, else all of them.
     """
     options: Fields = {**facts}
     choices = {name: options.pop(name) for name in CHOICES if name in options}
@@ -337,9 +357,10 @@ def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> 
 def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
     """Return ``facts`` with the option ``ids`` set to a column that all tables share.
 
-    ``models`` are the tables and ``labels`` the labels for all of them. ``facts`` are returned
-    unchanged if they have ids, if a model is no table, if ``labels`` are values, or if no column
-    has the same unique values in all tables.
+    ``models`` are the tables, ``labels`` the labels for all of them, and ``facts`` the arguments of
+    :meth:`Predictions.of` by name. The column holds unique values, the same in all tables.
+    ``facts`` are returned unchanged if they have ids, if a model is no table, if ``labels`` are
+    values rather than a column's name or None, or if there is no such column.
     """
     if "ids" in facts or not (labels is None or isinstance(labels, str)):
         return facts
@@ -352,8 +373,9 @@ def with_ids(models: Sequence[object], labels: object, facts: Facts) -> Facts:
 class MatchedRows(NamedTuple):
     """Models and labels with rows in the order of the first model, and notes on the matching.
 
-    ``models`` (their predictions) and ``notes`` (sentences about the matching) are dictionaries by
-    the names of the models; ``labels`` are the labels for all.
+    ``models`` maps names of models to their predictions as they were given, arrays or tables, with
+    reordered rows. ``labels`` are the labels for all, in the same order. ``notes`` maps names of
+    models to a sentence about the matching, where rows were reordered.
     """
 
     models: dict[str, Any]
@@ -364,13 +386,12 @@ class MatchedRows(NamedTuple):
 def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
     """Return models and labels of pandas with their rows in the order of the first model's index.
 
-    Arrays have no index, and labels without one are in the order of the first model.
+    ``models`` maps names to predictions, arrays or objects of pandas; ``labels`` are the labels for
+    all of them. The result has both, and notes on models whose rows were reordered. Arrays have no
+    index, and labels without one are in the order of the first model.
 
-    Raises
-    ------
-    InvalidPredictionsError
-        When indexes differ in more than the order, repeat a label, or differ beside an array, so
-        that nothing says which rows go together.
+    InvalidPredictionsError when indexes differ in more than the order, repeat a label, or differ
+    beside an array, so that nothing says which rows go together.
     """
     by_name = {name: index for name, m in models.items() if (index := index_of(m)) is not None}
     if not by_name:
@@ -393,11 +414,12 @@ def matched_by_index(models: Mapping[str, Any], labels: Any) -> MatchedRows:
 
 
 def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -> IntArray | None:
-    """Return where the labels of one pandas index stand in another, (n,); None if both are equal.
+    """Return where the labels of one pandas index stand in another, integers (n,).
 
     ``index`` and ``other`` are the indexes, ``names`` the names of their arguments in messages.
-    None also where ``other`` is missing or has another length. ``complete`` says that all arguments
-    have an index, so that rows may be reordered; otherwise indexes that differ are refused.
+    None if both are equal, if ``other`` is missing, and if it has another length. ``complete`` says
+    that all arguments have an index, so that rows may be reordered. InvalidPredictionsError for
+    indexes that differ without it, and for indexes that do not hold the same labels, each once.
     """
     if other is None or len(other) != len(index) or index.equals(other):
         return None
@@ -420,7 +442,8 @@ def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -
 def has_labels(model: object, labels: object) -> bool:
     """Return whether a model is a table in memory with a column of labels, found by its name.
 
-    It is False if ``labels`` were given separately.
+    The name is one of the contract, such as "y" or "label". ``labels``, the labels that were given
+    separately, are not looked at. False for arrays, and for no or several such columns.
     """
     if not is_table(model):
         return False
@@ -434,11 +457,12 @@ def has_labels(model: object, labels: object) -> bool:
 
 
 def lent_labels(data: Predictions, model: object, ids: object) -> AnyArray:
-    """Return labels (n,) for the rows of ``model``, taken from ``data``.
+    """Return labels (n,) for the rows of the model ``model``, taken from ``data``.
 
-    ``ids`` is the name of a column of the table ``model``, by which its rows are matched with the
-    ids of ``data``; without it, or for an array, they are in the order of ``data``. An unknown or
-    repeated id gets an arbitrary label; matching the rows refuses it later.
+    ``data`` are predictions with labels. ``ids`` is the name of a column of the table ``model``, by
+    which its rows are matched with the ids of ``data``; without it, or for an array, they are in
+    the order of ``data``. An unknown or repeated id gets an arbitrary label; matching the rows
+    refuses it later.
     """
     if data.ids is None or not isinstance(ids, str) or not is_table(model):
         return data.labels

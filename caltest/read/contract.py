@@ -78,10 +78,11 @@ def contract_text() -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options of a reading, as in :func:`caltest.read_predictions`; None where not given.
+    """Options of a reading, one field for each option of :func:`caltest.read_predictions`.
 
-    Each field is the option of that name. InvalidPredictionsError for options that contradict each
-    other, such as ``event`` with ``label``.
+    A field has the option's name and value; None, or False for a flag, where it was not given. The
+    constructor raises InvalidPredictionsError for options that contradict each other, such as
+    ``event`` with ``label``.
     """
 
     probs: str | Sequence[str] | None = None
@@ -153,9 +154,10 @@ class Wanted:
             )  # fmt: skip
 
     def _refuse_beside_votes(self) -> None:
-        """Raise InvalidPredictionsError for options that contradict votes.
+        """Raise InvalidPredictionsError for options that contradict ``votes``, which are set.
 
-        They name another outcome, or design information that items do not have.
+        They name another outcome (``label``, ``predicted_label``, ``event``, ``items``), or design
+        information that items do not have (``ids``, ``time``, ``horizon``, ``multilabel``).
         """
         for name in ("label", "predicted_label", "event", "items"):
             if getattr(self, name) is not None:
@@ -173,7 +175,11 @@ class Wanted:
 
     @property
     def columns(self) -> dict[str, str | Sequence[str]]:
-        """Options that select columns, by name; a horizon only if it is not a number."""
+        """Options that were given and select columns, a dictionary of their values by name.
+
+        Values are expressions, such as ``{"label": "status = 2"}``. A horizon is one of them only
+        if it is not a number.
+        """
         asked = {
             f.name: getattr(self, f.name)
             for f in fields(self)[: len(SINGLE_COLUMNS) + len(SEVERAL_COLUMNS)]
@@ -204,10 +210,10 @@ def as_number(word: object) -> float | None:
 class Chosen:
     """Columns and expressions chosen for a reading, by role such as "probs" and "label".
 
-    ``terms`` maps each role to its expressions (:class:`Term`). ``classes`` are the ends of the
-    names of a family of columns of probabilities, such as ("cat", "dog"), or None; ``named`` are
-    the roles that the user named, the others having been found by the contract; ``about_answers``
-    says that the probability is that an answer is right.
+    ``terms`` maps each role to its expressions, each a :class:`Term`: the SQL and its polars form.
+    ``classes`` are the ends of the names of a family of columns of probabilities, such as ("cat",
+    "dog"), or None; ``named`` are the roles that the user named, the others having been found by
+    the contract; ``about_answers`` says that the probability is that an answer is right.
     """
 
     terms: dict[str, list[Term]]
@@ -220,26 +226,30 @@ class Chosen:
 
     @property
     def used(self) -> set[str]:
-        """Names of the columns of the table that any expression uses."""
+        """Names of the columns of the table that any of the chosen expressions uses."""
         return {root for listed in self.terms.values() for term in listed for root in term.roots}
 
     def sql(self, option: str) -> str:
-        """Return the expressions of an option as the command line takes them, joined by commas."""
+        """Return the expressions chosen for an option, such as "probs", as SQL joined by commas.
+
+        It is a value that the option takes on the command line. KeyError for an option that was not
+        chosen.
+        """
         return ", ".join(term.sql for term in self.terms[option])
 
     def name(self, option: str) -> str:
         """Return the columns and expressions of an option as one text, as messages name them.
 
-        They are separated by commas.
+        They are separated by commas. ``option`` is the role, such as "probs".
         """
         return ", ".join(term.name for term in self.terms[option])
 
 
 class UnclearColumnsError(InvalidPredictionsError):
-    """Error if no column, or more than one, fits a role.
+    """Error if no column, or more than one, fits a role of the contract.
 
-    ``lacking`` is the role ("label", "probs" or "predicted_label"), and ``fitting`` are the
-    candidates.
+    ``lacking`` is the role ("label", "probs" or "predicted_label"), and ``fitting`` are the names
+    of the columns that fit, () if none does.
     """
 
     def __init__(self, message: str, lacking: str, fitting: Sequence[str] = ()) -> None:
@@ -249,10 +259,11 @@ class UnclearColumnsError(InvalidPredictionsError):
 
 
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
-    """Return the expressions to read: from options where given, else from the contract.
+    """Return the expressions to read: from options where given, else from the contract of names.
 
-    ``schema`` maps the names of columns to their types in polars, ``wanted`` has the options. The
-    result maps roles such as "probs" to expressions.
+    ``schema`` maps the names of columns to their types in polars, ``wanted`` has the options of
+    :func:`read_predictions`. The result maps roles such as "probs" to lists of expressions, and
+    says which roles the user named and what the classes are called.
 
     Raises
     ------
@@ -302,9 +313,10 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
 def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
     """Return the column or family of columns whose names the contract lists for probabilities.
 
+    The result has an expression (:class:`Term`) for each column, in the order of the classes.
     ``schema`` maps the names of columns to their types, and ``chosen`` has the columns of other
-    roles. UnclearColumnsError if none or several fit; InvalidPredictionsError for one column of a
-    family alone, unless it is that of class 1.
+    roles, which are not taken again. UnclearColumnsError if none or several fit;
+    InvalidPredictionsError for one column of a family alone, unless it is that for class 1.
     """
     taken = _taken(chosen, "where")
     free = [name for name in schema if name not in taken]
@@ -329,16 +341,20 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
 
 
 def _taken(chosen: Chosen, *but: str) -> set[str]:
-    """Return the names of columns that the expressions ``chosen`` use, except options ``but``."""
+    """Return the names of the columns that chosen expressions use.
+
+    ``chosen`` has the expressions by role, such as "probs"; the roles ``but`` are ignored.
+    """
     return replace(chosen, terms={o: t for o, t in chosen.terms.items() if o not in but}).used
 
 
 def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
-    """Return, of several fits for a role, those with a column that ``where`` does not use.
+    """Return the candidates for a role that have a column which the user's ``where`` does not use.
 
-    ``fit`` lists the fits, each a list of columns; all are returned if every column of every fit is
-    used. A column of a condition may also be the label or the prediction: ``p > 0.1``, ``y <> 9``.
-    ``chosen`` has the expressions by role, of which ``where`` counts.
+    ``fit`` lists the candidates, each a list of column names; all are returned if every column of
+    every candidate is used there. A column of a condition may also be the label or the prediction:
+    ``p > 0.1``, ``y <> 9``. ``chosen`` has the expressions by role, of which only "where" counts
+    here.
     """
     filtered = {root for term in chosen.terms.get("where", ()) for root in term.roots}
     others = [names for names in fit if not {*names} <= filtered]
@@ -348,8 +364,10 @@ def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
 def _about_answers(chosen: Chosen, wanted: Wanted) -> bool:
     """Return whether the probability is the confidence that an answer is right.
 
-    ``chosen`` are the expressions by role, ``wanted`` the options. UnclearColumnsError for a column
-    called a confidence without the answer it is about.
+    It is if a predicted class is read, or the label is called "correct" or "is_correct". ``chosen``
+    has the expressions by role, such as "probs", ``wanted`` the options of
+    :func:`read_predictions`. UnclearColumnsError for a column called a confidence if neither it nor
+    the label was named by the user and no predicted class is read.
     """
     listed = chosen.terms["probs"]
     if len(listed) > 1 or wanted.event is not None or wanted.votes is not None:
@@ -374,10 +392,12 @@ def _several_outcomes(
 ) -> list[Reading]:
     """Return the readings of several columns named in the place of a label, each with its options.
 
-    Fractions are shares of votes; whole numbers are counts of votes, or marks of several labels.
-    The list is empty for fewer than two columns, and for columns without numbers. ``schema`` maps
-    the names of columns to their types. Readings name the columns of probabilities, which end as
-    the outcomes do, unless these are ``given``.
+    A reading has options of :func:`read_predictions` to change, and the condition under which it is
+    right. ``columns`` are the expressions that were named. Fractions are shares of votes; whole
+    numbers are counts of votes, or marks of several labels. The list is empty for fewer than two
+    columns, and for columns without numbers. ``schema`` maps the names of columns to their types.
+    Readings name the columns of probabilities, which end as the outcomes do, unless these are
+    ``given``.
     """
     names = [term.column for term in columns if term.column is not None]
     if len(names) < max(2, len(columns)) or not all(schema[n].is_numeric() for n in names):
@@ -412,16 +432,20 @@ def shares_of(columns: Iterable[str]) -> str:
 
 
 def _unclear(fitting: Sequence[str], what: str) -> str:
-    """Return the message that the candidates ``fitting`` could all be ``what``, or that none is."""
+    """Return the message that the columns ``fitting`` could all be ``what``, or that none is.
+
+    ``what`` is the role in words, such as "the label".
+    """
     if fitting:
         return f"{what} could be {' or '.join(fitting)}"
     return f"caltest does not recognise a column name as {what}"
 
 
 def steps(horizon: object) -> int:
-    """Return the horizon as a number of steps; InvalidPredictionsError if it is not whole.
+    """Return the horizon as a number of steps ahead.
 
-    ``horizon`` is a number, or text that denotes one.
+    ``horizon`` is a number, or text that denotes one. InvalidPredictionsError for text that is
+    none, and for fractions.
     """
     number = as_number(horizon)
     if number is None or number != int(number):

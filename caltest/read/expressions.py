@@ -39,10 +39,10 @@ INEQUALITIES = {"Lt", "LtEq", "Gt", "GtEq"}
 
 @dataclass(frozen=True)
 class Term:
-    """Expression over columns, as SQL and as a polars expression.
+    """Expression over the columns of a table, as SQL and as a polars expression.
 
     ``sql`` and ``expr`` are the two forms. ``column`` is the name if it is a single column, else
-    None; ``written`` are the names of columns of text that are read as numbers.
+    None; ``written`` are the names of text columns that the expression reads as numbers.
     """
 
     sql: str
@@ -65,10 +65,10 @@ class Term:
 def terms_of(wanted: str | Sequence[str], schema: Mapping[str, Any]) -> list[Term]:
     """Return the columns, or expressions over columns, that an option asks for, in order.
 
-    ``wanted`` is the option's value: one text, whose parts are separated by commas, or a list. A
-    part that is a column's name, also in double quotes, is that column; one with ``*`` or ``?``
-    and without blanks is a pattern of names; all others are SQL. ``schema`` maps the names of
-    columns to their types.
+    Each is a :class:`Term`, with its SQL and its polars expression. ``wanted`` is the option's
+    value: one text, whose parts are separated by commas, or a list. A part that is a column's name,
+    also in double quotes, is that column; one with ``*`` or ``?`` and without blanks is a pattern
+    of names; all others are SQL. ``schema`` maps the names of columns to their types.
 
     Raises
     ------
@@ -114,10 +114,11 @@ def split(text: str) -> list[str]:
 
 
 def _expression(text: str, schema: Mapping[str, Any]) -> Term:
-    """Return the term of ``text``, an SQL expression over the columns of ``schema``.
+    """Return an SQL expression as a :class:`Term`, which has its polars form as well.
 
-    ``schema`` maps their names to types. InvalidPredictionsError if it is no expression, lacks a
-    column, or is no value of each row.
+    ``text`` is the SQL, and ``schema`` maps the names of the table's columns to their types.
+    InvalidPredictionsError if it is no expression, names a column that is missing, or is no value
+    of each row.
     """
     import polars as pl
 
@@ -146,9 +147,10 @@ def _expression(text: str, schema: Mapping[str, Any]) -> Term:
 
 
 def bound(listed: Sequence[Term], schema: Mapping[str, Any]) -> list[Term]:
-    """Return the terms ``listed``, parsed anew for a table whose columns have other types.
+    """Return expressions parsed anew for a table whose columns have other types.
 
-    ``schema`` maps its columns to their types.
+    ``listed`` are the expressions, each a :class:`Term` with its SQL; plain columns stay as they
+    are. ``schema`` maps the table's columns to their types.
     """
     return [t if t.column is not None else _expression(t.sql, schema) for t in listed]
 
@@ -167,7 +169,7 @@ FUNCTIONS = {"Exp", "Abs", "Log", "Log1p", "Sqrt", "Cbrt", "Pow", "Round", "Floo
 def written_number(words: pl.Expr) -> pl.Expr:
     """Return the polars expression of numbers written as text; "5%" is 0.05, other text is null.
 
-    ``words`` is the expression of the text.
+    ``words`` is the polars expression of the text.
     """
     import polars as pl
 
@@ -179,9 +181,11 @@ def written_number(words: pl.Expr) -> pl.Expr:
 def _of_written_numbers(
     text: str, expr: pl.Expr, plan: dict[str, Any], schema: Mapping[str, Any]
 ) -> Term:
-    """Return a term in which columns of text are converted wherever the expression needs numbers.
+    """Return a :class:`Term` that converts columns of text wherever numbers are needed.
 
-    ``text`` is the SQL, ``plan`` the parsed expression and ``schema`` the types of the columns.
+    ``text`` is the expression as SQL, ``expr`` as polars has it, and ``plan`` as nested
+    dictionaries and lists, which are changed. ``schema`` maps columns to their types. The term has
+    the changed expression and the names of the converted columns.
     """
     import polars as pl
 
@@ -229,8 +233,10 @@ def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None:
     """Return (name, operands) of an arithmetic or comparison node; None for other nodes.
 
-    Each operand is (holder, key), its place in the parsed expression. ``kind`` is the node's key in
-    the parsed expression, ``node`` its content.
+    A node is a part of an expression parsed by polars, in nested dictionaries and lists: ``kind``
+    is its key, such as "BinaryExpr", and ``node`` its content. The name is the name polars gives
+    the operation, such as "Plus". Each operand is (holder, key): the operand's own node is
+    ``holder[key]``.
     """
     if kind == "BinaryExpr" and node["op"] in ARITHMETIC | COMPARISONS:
         return node["op"], [(node, "left"), (node, "right")]
@@ -249,7 +255,8 @@ def _operation(kind: str, node: Any) -> tuple[str, list[tuple[Any, Any]]] | None
 def _is_numeric(node: Any, schema: Mapping[str, Any]) -> bool:
     """Return whether a node of a parsed expression has numbers as values.
 
-    ``schema`` has the types of columns.
+    ``node`` is a part of an expression parsed by polars, such as ``{"Column": "p"}``. ``schema``
+    maps columns to their types. False for text, booleans, dates, comparisons and unknown nodes.
     """
     if not isinstance(node, dict):
         return False
@@ -280,7 +287,8 @@ def says_percent(name: str) -> bool:
 def compared(term: Term) -> list[tuple[str, str]]:
     """Return (column, operator) for each column that an expression compares with a constant.
 
-    The operator is the name polars gives it, such as "Eq" or "GtEq".
+    ``term`` is the expression, as SQL and as polars has it. The operator is the name polars gives
+    it, such as "Eq" or "GtEq"; membership of a list counts as "Eq".
     """
     plan = json.loads(term.expr.meta.serialize(format="json"))
     found = []
@@ -299,7 +307,11 @@ def compared(term: Term) -> list[tuple[str, str]]:
 
 
 def compared_columns(term: Term) -> list[tuple[str, str]]:
-    """Return pairs of columns that an expression tests for equality; ``a = b`` gives ("a", "b")."""
+    """Return the pairs of columns that an expression tests for equality.
+
+    ``term`` is the expression, as SQL and as polars has it: ``a = b`` gives [("a", "b")]. The list
+    is empty if it compares no two columns.
+    """
     plan = json.loads(term.expr.meta.serialize(format="json"))
     operations = (_operation(kind, node) for kind, node in _nodes(plan))
     sides = [[h[at] for h, at in found[1]] for found in operations if found and found[0] == "Eq"]
@@ -315,10 +327,10 @@ def with_column(sql: str, name: str, replacement: str) -> str:
 
 
 def _nodes(plan: object) -> Iterator[tuple[str, Any]]:
-    """Yield (kind, content) of all nodes of a plan, an expression that polars has parsed.
+    """Yield (kind, content) of all nodes of a parsed expression, from the outside in.
 
-    The plan is nested dictionaries and lists, such as ``{"Column": "p"}``; literals are not
-    entered.
+    ``plan`` is the expression as polars writes it in JSON, nested dictionaries and lists:
+    ``{"Column": "p"}`` is the node ("Column", "p"). Literals are not entered.
     """
     if isinstance(plan, dict):
         for kind, content in plan.items():
@@ -333,8 +345,8 @@ def _nodes(plan: object) -> Iterator[tuple[str, Any]]:
 def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -> None:
     """Raise InvalidPredictionsError for a comparison of text with a number, such as "7" > "10".
 
-    ``text`` is the expression, ``sides`` are the parsed nodes on both sides, and ``schema`` maps
-    columns to their types.
+    ``text`` is the expression as SQL, ``sides`` are the two compared parts of it as polars parses
+    them, such as ``{"Column": "p"}``, and ``schema`` maps columns to their types.
     """
     import polars as pl
 
@@ -352,7 +364,7 @@ def _refuse_text(text: str, sides: tuple[Any, Any], schema: Mapping[str, Any]) -
 
 
 def is_number(word: str) -> bool:
-    """Return whether a word is written as a number, such as "-1.5e3"."""
+    """Return whether a word is written as a number, such as "-1.5e3"; so are "nan" and "inf"."""
     try:
         float(word)
     except ValueError:
@@ -406,7 +418,11 @@ def key(name: str) -> str:
 
 
 def ends_of(columns: Sequence[str]) -> list[str]:
-    """Return the distinctive parts of the names of a family: cat and dog for ``p_cat, p_dog``."""
+    """Return the distinctive parts of the names of a family: cat and dog for ``p_cat, p_dog``.
+
+    ``columns`` are the names; the parts are in the same order. A name without one is returned
+    whole.
+    """
     from os.path import commonprefix
 
     inside = [IN_BRACKETS.fullmatch(name) for name in columns]
@@ -489,7 +505,10 @@ WITH_COMMAS = r"^\s*-?\d+(,\d+)?\s*%?\s*$"
 
 
 def has_commas(words: pl.Series) -> bool:
-    """Return whether all words of a column are numbers, some of which have decimal commas."""
+    """Return whether all words of a text column are numbers, some of which have decimal commas.
+
+    Percent signs may follow. ``words`` is a polars column, whose missing cells are ignored.
+    """
     known = words.drop_nulls()
     return bool(known.str.contains(WITH_COMMAS).all() and known.str.contains(",").any())
 
@@ -509,7 +528,11 @@ OUT_OF = r"^\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*$"
 
 
 def out_of(words: pl.Series) -> int:
-    """Return 10 for cells such as "8/10", all out of the same number ≥ the first; 0 for others."""
+    """Return the number that all cells of a text column are out of: 10 for "8/10", "7/10", ….
+
+    ``words`` is a polars column. It is 0 if cells are not written so, are out of different numbers,
+    or exceed it.
+    """
     import polars as pl
 
     known = words.drop_nulls()
@@ -528,9 +551,11 @@ def of_parts(sql: str, whole: int) -> str:
 
 
 def halved_limits(sql: str, words: Sequence[str]) -> tuple[str, str] | None:
-    """Return (SQL, condition) that takes cells such as "<1" as half the number; None for others.
+    """Return (SQL, condition) by which cells such as "<1" count as half the number.
 
-    ``sql`` is the column and ``words`` are all its words that are no numbers.
+    The SQL makes numbers of all cells; the condition says in words how limits count. ``sql`` is the
+    column, and ``words`` are all its words that are no numbers. None for other words, and for more
+    than three different limits.
     """
     limits = {word: re.fullmatch(r"[<≤]=?\s*(\d+(?:\.\d+)?)", word.strip()) for word in words}
     if not 0 < len(limits) <= MOST_LIMITS or not all(limits.values()):
@@ -542,7 +567,10 @@ def halved_limits(sql: str, words: Sequence[str]) -> tuple[str, str] | None:
 
 
 def literal(value: object, cells: pl.Series) -> str:
-    """Return a value of a column as an SQL literal."""
+    """Return a value of a column as an SQL literal: text in single quotes, numbers as they are.
+
+    ``cells`` is the polars column, whose type decides.
+    """
     import polars as pl
 
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
@@ -551,7 +579,10 @@ def literal(value: object, cells: pl.Series) -> str:
 
 
 def range_of(cells: pl.Series) -> str:
-    """Return a phrase such as "0.1 to 0.9, 57 values"; "57 values" if the column has no numbers."""
+    """Return a phrase such as "0.1 to 0.9, 57 values"; "57 values" if the column has no numbers.
+
+    ``cells`` is a polars column; values are counted once each.
+    """
     if not cells.dtype.is_numeric() or not cells.len():
         return f"{cells.n_unique()} values"
     low, top = (float(x) for x in (cells.min() or 0, cells.max() or 0))  # type: ignore[arg-type]
@@ -582,9 +613,10 @@ FLOAT_DECIMALS = {"float32": 1e6, "float16": 1e3}
 
 
 def as_decimals(values: FloatArray) -> FloatArray:
-    """Return float64 in place of 16- and 32-bit numbers: 0.1 for 0.10000000149, same shape.
+    """Return numbers of 16 and 32 bits as float64 decimals, same shape: 0.1 for 0.10000000149.
 
-    Numbers are the decimals they stand for; other types are returned unchanged.
+    A number of 32 bits becomes the decimal of 6 places that rounds to it, if there is one; of 16
+    bits it has 3 places. Arrays of other types are returned unchanged.
     """
     tens = FLOAT_DECIMALS.get(str(values.dtype))
     if tens is None:
@@ -609,7 +641,10 @@ def is_american(values: FloatArray) -> bool:
 
 
 def of_american(values: FloatArray) -> FloatArray:
-    """Return the probabilities (n,) that American odds (n,) imply."""
+    """Return the probabilities (n,) that American odds (n,) imply, without removing the margin.
+
+    Odds of −150 imply 150 / 250, odds of +150 imply 100 / 250.
+    """
     size = np.abs(values)
     return np.asarray(
         np.where(values < 0.0, size, LEAST_AMERICAN_ODDS) / (size + LEAST_AMERICAN_ODDS)

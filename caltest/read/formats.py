@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class FileToOpen(NamedTuple):
     """File of a known format: its path, its name in messages, and what its opener may need.
 
-    ``folder`` is a temporary folder for corrected copies, ``sheet`` the sheet of an Excel file;
+    ``folder`` is a temporary folder for corrected copies. ``sheet`` is the sheet of an Excel file,
     None if none is named.
     """
 
@@ -56,9 +56,10 @@ class Format(NamedTuple):
     """File format: its name, endings and first bytes, and the function that opens a file.
 
     ``name`` is the value of the option ``format``, ``endings`` are suffixes such as ".csv",
-    ``beginning`` the first bytes, and ``opened`` returns the table of a file. A file without an
-    ending is known by its first bytes. A format without endings is one of JSON, known by its
-    content. ``docs/files.md`` has a row for each format.
+    ``beginning`` the first bytes, and ``opened`` is a function that returns the open table
+    (:class:`Table`) of a file. A file without an ending is known by its first bytes. A format
+    without endings is one of JSON, known by its content. ``docs/files.md`` has a row for each
+    format.
     """
 
     name: str
@@ -151,8 +152,9 @@ def open_table(
 ) -> Iterator[Table]:
     """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
 
-    A context manager, which yields the :class:`Table`. ``format`` names the format, whatever the
-    name of the file says; ``sheet`` is the sheet of an Excel file.
+    A context manager, which yields the :class:`Table`: its rows as a lazy polars frame, and names
+    for messages. ``format`` names the format, such as "csv"; by default the file's suffix or first
+    bytes tell. ``sheet`` is the sheet of an Excel file; None for the only one that holds a table.
 
     Raises
     ------
@@ -237,9 +239,11 @@ def _beginning(path: Path) -> str:
 
 
 def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
-    """Unpack a compressed file into ``folder``; return the copy and the suffix of its inner name.
+    """Unpack a compressed file into ``folder``; return (copy, suffix of the name inside).
 
-    ``ending`` is the suffix of the file, such as ".gz".
+    ``ending`` is the suffix of the file: ".gz", ".zst" or ".zip". Without a suffix inside, the
+    first bytes of the copy decide. InvalidPredictionsError for a damaged or empty file, and for an
+    archive of several files.
     """
     inner = path.stem
     copy = folder / "unpacked"
@@ -273,7 +277,7 @@ def _unpacked(path: Path, ending: str, folder: Path) -> tuple[Path, str]:
 
 
 def unzst(data: bytes) -> bytes:
-    """Return the text, as bytes, of ``data`` compressed by Zstandard."""
+    """Return the bytes of a text that Zstandard has compressed to ``data``."""
     import polars as pl
 
     lines = pl.read_csv(
@@ -288,7 +292,7 @@ def unzst(data: bytes) -> bytes:
 
 
 def _delimited(source: FileToOpen) -> Table:
-    """Return a delimited text file as a table.
+    """Return a delimited text file as an open table, whose rows are a lazy polars frame.
 
     Encoding, delimiter and decimal mark are found in the first 64 kB. ``source`` has the path, the
     name in messages, and a temporary folder for a corrected copy, if one is needed.
@@ -350,9 +354,10 @@ def _delimited(source: FileToOpen) -> Table:
 
 
 class _Marks(NamedTuple):
-    """Decimal mark of a text file, and the places of columns whose numbers have marks of thousands.
+    """Decimal mark of a text file, and the columns whose numbers have marks of thousands.
 
-    Thousands are marked by the other one of comma and point.
+    ``decimal`` is "." or ","; thousands are marked by the other one. ``grouped`` are the indices of
+    these columns, from 0.
     """
 
     decimal: str
@@ -360,11 +365,13 @@ class _Marks(NamedTuple):
 
 
 def _marks_of(rows: Sequence[Sequence[str]], delimiter: str) -> _Marks:
-    """Return the marks in the numbers of the first rows of a file, the header first.
+    """Return the decimal mark of a file, and the columns whose numbers have marks of thousands.
 
-    A column has marks of thousands if all its numbers are whole, such as 910 and 2,082, and another
-    column has decimals with the other mark. Months such as 01.2024 are no decimals.
-    InvalidPredictionsError for decimals with both marks, where commas do not separate columns.
+    ``rows`` are the first rows as lists of cells (text), the header first; ``delimiter`` is the
+    sign between cells. A column has marks of thousands if all its numbers are whole, such as 910
+    and 2,082, and another column has decimals with the other mark. Months such as 01.2024 are no
+    decimals. InvalidPredictionsError for decimals with both marks, where commas do not separate
+    columns.
     """
     width = max(map(len, rows))
     columns = [[row[k].strip() for row in rows[1:] if k < len(row)] for k in range(width)]
@@ -397,7 +404,9 @@ def _marks_of(rows: Sequence[Sequence[str]], delimiter: str) -> _Marks:
 def _ungrouped(path: Path, folder: Path, delimiter: str, marks: _Marks) -> Path:
     """Return the path of a copy of a text file in ``folder``, without marks of thousands.
 
-    They are removed from whole numbers in the columns that ``marks`` names.
+    ``marks`` has the decimal mark, and the indices of the columns in which commas, or points if the
+    decimal mark is a comma, are removed from whole numbers. ``delimiter`` is the sign between
+    cells.
     """
     sign = "," if marks.decimal == "." else "."
     number = re.compile(rf"\s*\d{{1,3}}(?:{re.escape(sign)}\d{{3}})+\s*")
@@ -443,7 +452,10 @@ _BLANKS = r'\s+(?=(?:[^"]*"[^"]*")*[^"]*$)'
 
 
 def _single_blanks(path: Path, folder: Path) -> Path:
-    """Return a copy, in ``folder``, of a text file with single blanks between the columns."""
+    """Return the path of a copy, in ``folder``, of a text file with single blanks between columns.
+
+    Blanks within quotation marks stay.
+    """
     copy = folder / "blanks"
     with path.open(encoding="utf-8-sig") as old, copy.open("w", encoding="utf-8") as new:
         for line in old:
@@ -465,9 +477,10 @@ def _check_header(header: Sequence[str]) -> None:
 
 
 def _as_utf8(path: Path, folder: Path) -> tuple[Path, list[str]]:
-    """Return (file, notes): the file, or a copy of it in UTF-8 with line feeds in ``folder``.
+    """Return (file, notes): a text file in UTF-8 with line feeds, and notes on its encoding.
 
-    InvalidPredictionsError for a NUL byte, which no text has.
+    The file is ``path`` itself if it is like that, else a copy in ``folder``. Text that is not
+    UTF-8 is read as cp1252, with a note. InvalidPredictionsError for a NUL byte, which no text has.
     """
     with path.open("rb") as file:
         head = file.read(HEAD)
@@ -518,8 +531,9 @@ def _copied(path: Path, folder: Path, encoding: str) -> Path:
 def retyped(table: Table, columns: Sequence[str]) -> Table:
     """Return a text table with the types of some columns corrected that its first rows misjudged.
 
-    A column with other kinds of numbers later on becomes float64, and a column with text becomes
-    text. ``columns`` are the names of the columns to correct; the table must be one of text.
+    ``table`` is an open table of delimited text, which is scanned again. A column with other kinds
+    of numbers later on becomes float64, and a column with text becomes text. ``columns`` are the
+    names of the columns to correct.
     """
     import polars as pl
 
@@ -555,9 +569,9 @@ def _parquet(source: FileToOpen) -> Table:
 
 
 def _arrow(source: FileToOpen) -> Table:
-    """Return an Arrow file, or a stream of Arrow, as a table.
+    """Return an Arrow file, or a stream of Arrow, as an open table, a lazy polars frame.
 
-    ``source`` has its path and name. InvalidPredictionsError if it cannot be read.
+    ``source`` has its path and name in messages. Errors are those of polars.
     """
     import polars as pl
 
@@ -572,10 +586,11 @@ def _arrow(source: FileToOpen) -> Table:
 
 
 def _json(source: FileToOpen, log: str) -> Table:
-    """Return JSON, whole or one object a line, as a table.
+    """Return JSON, whole or one object a line, as an open table.
 
-    ``source`` has its path and name; ``log`` is the harness whose log it is said to be, "" for
-    none. InvalidPredictionsError for text that is not JSON or holds no rows.
+    The rows are a lazy polars frame. ``source`` has its path and name; ``log`` is the harness whose
+    log it is said to be ("lm-eval", "inspect" or "helm"), "" for none. A log stays parsed JSON, and
+    its rows are read later. InvalidPredictionsError for text that is not JSON or holds no rows.
     """
     import polars as pl
 
@@ -646,7 +661,8 @@ STATE = LOG_KEYS[-1]
 def _inspect(source: FileToOpen) -> Table:
     """Return a log of Inspect, in its own archive or in JSON, as a table whose rows are read later.
 
-    ``source`` has its path and name.
+    ``source`` has its path and name in messages. The table's ``content`` is the path of the
+    archive, or the parsed JSON.
     """
     if zipfile.is_zipfile(source.path):
         import polars as pl
@@ -656,7 +672,7 @@ def _inspect(source: FileToOpen) -> Table:
 
 
 def _frame_of(columns: Mapping[str, list[Any]]) -> pl.LazyFrame:
-    """Return lists by column name as a lazy frame.
+    """Return lists of cells by column name as a lazy polars frame.
 
     Numbers of several types become float64, lists and objects JSON text, and other mixtures text.
     """
@@ -711,12 +727,13 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def flat(table: Table) -> Table:
-    """Return a table whose structs and lists of numbers are columns.
+    """Return a table whose structs and lists of numbers are columns of their own.
 
-    A struct ``s`` with a field ``f`` becomes ``s.f``; a list or array of numbers in a column called
-    ``probs`` or the like becomes p0, p1, …, under other names, and of words, ``name_0``, …; lists
-    of a word and a number, such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``;
-    lists of one 1 and otherwise 0 in a column called ``label`` or the like become its place.
+    ``table`` is an open table, a lazy polars frame with its origin. A struct ``s`` with a field
+    ``f`` becomes ``s.f``; a list or array of numbers in a column called ``probs`` or the like
+    becomes p0, p1, …, under other names, and of words, ``name_0``, …; lists of a word and a number,
+    such as ``[{"label": "cat", "score": 0.9}, …]``, become ``p_<word>``; lists of one 1 and
+    otherwise 0 in a column called ``label`` or the like become the index of the 1.
     """
     import polars as pl
 
@@ -746,8 +763,9 @@ def flat(table: Table) -> Table:
 def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
     """Return a frame in which the column ``name`` of equally long lists becomes one for each place.
 
-    The new columns are called p0, p1, …, or ``name_0``, …. Lists of unequal length stay as they
-    are.
+    The new columns are called p0, p1, …, or ``name_0``, …. Lists with one 1 and otherwise 0 in a
+    column called ``label`` or the like become the index of the 1. Lists of unequal length, or of
+    more than 5000 places, stay as they are.
     """
     import polars as pl
 
@@ -768,9 +786,9 @@ def _of_lists(frame: pl.LazyFrame, name: str) -> pl.LazyFrame:
 
 
 def member(name: str, place: int) -> str:
-    """Return the column name of the place, from 0, in an array called ``name``: "p0" or "name_0".
+    """Return the name of the column for one place of an array called ``name``: "p0" or "name_0".
 
-    The first form is for arrays called ``probs`` or the like.
+    ``place`` counts from 0. The first form is for arrays called ``probs`` or the like.
     """
     return f"p{place}" if key(name) in NAMES_OF_ARRAYS else f"{name}_{place}"
 
@@ -797,10 +815,11 @@ def _of_pairs(frame: pl.LazyFrame, name: str, pair: pl.Struct) -> pl.LazyFrame:
 
 
 def of_arrays(arrays: Mapping[str, AnyArray]) -> pl.DataFrame:
-    """Return arrays by name as a table; a matrix gives one column for each of its own.
+    """Return arrays by name as a polars frame; a matrix gives a column for each of its own.
 
-    A one-hot matrix of labels gives one column of class indices. InvalidPredictionsError for arrays
-    of different lengths, and for a matrix with too many columns.
+    Arrays are (n,) or (n, d). A one-hot matrix called ``label`` or the like gives one column of
+    class indices. InvalidPredictionsError for arrays of different lengths, and for a matrix with
+    more than 5000 columns.
     """
     import polars as pl
 
@@ -831,7 +850,10 @@ ONE_HOT = "{} has a single 1 in every row and otherwise 0, and is read as the nu
 
 
 def _is_one_hot(name: str, array: AnyArray) -> bool:
-    """Return whether an array called a label has a column for each class, and one 1 in each row."""
+    """Return whether an array called ``label`` or the like is one-hot: (n, K), one 1 in each row.
+
+    ``name`` is its name; all other cells have to be 0, and K at least 2.
+    """
     if key(name) not in LABELS or array.ndim != 2 or array.shape[1] < 2 or not len(array):
         return False
     if array.dtype.kind not in "biuf":
@@ -897,11 +919,11 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
 
 
 def _excel(source: FileToOpen) -> Table:
-    """Return the sheet of an Excel file as a table; if none is named, the only one that holds one.
+    """Return the sheet of an Excel file as an open table, a lazy polars frame.
 
-    ``source`` has the path, the name in messages and the sheet or None. InvalidPredictionsError if
-    there is no such sheet, or several hold tables and none is named; ImportError without the
-    package that reads Excel files.
+    If none is named, it is the only sheet that holds a table. ``source`` has the path, the name in
+    messages and the sheet or None. InvalidPredictionsError if there is no such sheet, or several
+    hold tables and none is named; ImportError without the package that reads Excel files.
     """
     import polars as pl
 
@@ -930,9 +952,10 @@ def _excel(source: FileToOpen) -> Table:
 
 
 def _below_titles(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the table below title lines, which have fewer than two cells.
+    """Return the table below the title lines of a sheet, with the types of its columns inferred.
 
-    Its first line names the columns.
+    ``cells`` is the whole sheet, as text and without a header. Title lines have fewer than two
+    cells; the first line below names the columns. The frame is empty if there is no row below them.
     """
     import polars as pl
 
@@ -1010,18 +1033,16 @@ class CheckedLines(NamedTuple):
 
 
 def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> CheckedLines:
-    """Check that all lines have ``width`` cells; return a copy in ``folder`` without empty lines.
+    """Check that all lines have ``width`` cells; return the file, or a copy without empty lines.
 
-    The signs that end a cell or a line are periodic where all lines are alike, which is checked in
-    blocks of 256 kB; only a block that differs, or that holds quotation marks, is counted line by
-    line. O(bytes), one pass; memory is one block, or the longest text in quotation marks.
-    ``delimiter`` is the sign between cells.
+    ``delimiter`` is the sign between cells, and ``folder`` takes the copy, which is made only if
+    there are empty lines; a note says how many. The signs that end a cell or a line are periodic
+    where all lines are alike, which is checked in blocks of 256 kB; only a block that differs, or
+    that holds quotation marks, is counted line by line. O(bytes), one pass; memory is one block, or
+    the longest text in quotation marks.
 
-    Raises
-    ------
-    InvalidPredictionsError
-        For a line that is longer or shorter than the header, with its number, and for a quotation
-        mark that is not closed.
+    InvalidPredictionsError for a line that is longer or shorter than the header, with its number,
+    and for a quotation mark that is not closed.
     """
     sign, empty, first, rest = ord(delimiter), list[int](), 1, b""
     with path.open("rb") as file:
@@ -1051,7 +1072,10 @@ def checked_lines(path: Path, delimiter: str, width: int, folder: Path) -> Check
 
 
 def _closed(data: bytes) -> int:
-    """Return the end of the last complete line outside quotation marks; 0 if there is none."""
+    """Return the end of the last complete line outside quotation marks, as an index into ``data``.
+
+    It is the index after the line feed; 0 if there is no such line.
+    """
     cells = np.frombuffer(data, np.uint8)
     inside = np.bitwise_xor.accumulate(cells == ord('"'))
     ends = np.flatnonzero((cells == 10) & ~inside)
@@ -1059,11 +1083,11 @@ def _closed(data: bytes) -> int:
 
 
 def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> int:
-    """Check the widths of whole lines; return the number of line feeds.
+    """Check the widths of whole lines of text with a delimiter; return the number of line feeds.
 
-    ``sign`` separates cells, ``width`` is the number of cells, ``first`` the number of the first
-    line. Numbers of empty lines are appended to ``empty``. InvalidPredictionsError for a line of
-    another width.
+    ``data`` are the lines, as bytes. ``sign`` is the byte between cells, ``width`` the number of
+    cells of a line, ``first`` the number of the first line in the file. Numbers of empty lines are
+    appended to ``empty``. InvalidPredictionsError for a line of another width.
     """
     if not data:
         return 0
@@ -1095,8 +1119,8 @@ def _check(data: bytes, sign: int, width: int, first: int, empty: list[int]) -> 
 
 
 def _outside(cells: AnyArray) -> AnyArray:
-    """Return bytes (n,) with 0 in place of those within quotation marks, same shape.
+    """Return bytes (n,) with 0 in place of the bytes within quotation marks.
 
-    ``cells`` (n,) are the bytes.
+    ``cells`` (n,) are the bytes as uint8.
     """
     return np.where(np.bitwise_xor.accumulate(cells == ord('"')), np.uint8(0), cells)

@@ -49,9 +49,11 @@ ROWS_A_PIECE = 2**22
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
     """Return a lazy polars frame of the chosen expressions, in columns called ``option:k``.
 
-    ``chosen`` has the expressions by role, and ``label:0`` is the first of the label. The frame has
-    the rows of ``table`` that ``where`` of the options ``wanted`` keeps. Rows are counted from
-    ``first`` in messages. InvalidPredictionsError for text where numbers are needed.
+    ``table`` is the open table, and ``chosen`` has the expressions by role; ``label:0`` is the
+    first expression of the label. ``wanted`` has the options of :func:`read_predictions`; the frame
+    has the rows that its ``where`` keeps, with their places in a column ``::row`` if there is a
+    ``where``. Rows are counted from ``first`` in messages. InvalidPredictionsError for text where
+    numbers are needed.
     """
     import polars as pl
 
@@ -73,7 +75,11 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
 
 
 def over(table: Table, chosen: Chosen) -> Chosen:
-    """Return the chosen expressions parsed for the columns of this table, by role."""
+    """Return the chosen expressions parsed anew for the columns of a table, by role.
+
+    ``table`` is the open table, in which a column may have another type than where ``chosen``, the
+    expressions by role, were parsed. Plain columns stay as they are.
+    """
     if all(t.column is not None for listed in chosen.terms.values() for t in listed):
         return chosen
     schema = table.schema
@@ -83,8 +89,8 @@ def over(table: Table, chosen: Chosen) -> Chosen:
 def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
     """Raise InvalidPredictionsError for text in a column that an expression takes for numbers.
 
-    The message names the first such row of ``table``; rows are counted from ``first``. ``chosen``
-    has the expressions by role.
+    The message names the first such row of ``table``, an open table; rows are counted from
+    ``first``. ``chosen`` has the expressions by role, such as "label".
     """
     for option in ("where", *(o for o in chosen.terms if o != "where")):
         for k, term in enumerate(chosen.terms.get(option, ())):
@@ -97,8 +103,9 @@ def _refuse_words_of(
 ) -> None:
     """Raise InvalidPredictionsError for text in the column ``name`` that is no number.
 
-    ``place`` is (option, number) of the expression in ``chosen`` that takes the column for numbers;
-    rows of ``table`` are counted from ``first``.
+    ``chosen`` has the expressions by role, and ``place`` is (role, index) of the expression that
+    takes the column for numbers. ``table`` is the open table, whose rows are counted from ``first``
+    in the message. The error has ways to read such cells: as missing, or as 0 for an outcome.
     """
     import polars as pl
 
@@ -146,7 +153,10 @@ def _refuse_words_of(
 
 
 def condition(chosen: Chosen) -> pl.Expr:
-    """Return the polars expression of ``where`` in ``chosen``, converted to booleans."""
+    """Return the user's ``where`` as a polars expression of booleans.
+
+    ``chosen`` has the expressions by role, of which "where" must be one.
+    """
     import polars as pl
 
     return chosen.terms["where"][0].expr.cast(pl.Boolean)
@@ -155,12 +165,14 @@ def condition(chosen: Chosen) -> pl.Expr:
 def cells_of(
     table: Table, chosen: Chosen, wanted: Wanted, *, frame_rows: bool = False
 ) -> EvaluatedCells:
-    """Return the evaluated cells of all rows of a table that ``where`` keeps.
+    """Return the evaluated cells of all rows of a table that the user's ``where`` keeps.
 
-    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. If text columns
-    turn out to have other types than their first rows suggest, it is read again. In messages rows
-    are counted from 1, or from 0 for tables in memory (``frame_rows``). InvalidPredictionsError for
-    a file that cannot be read and an expression that cannot be computed.
+    ``table`` is the open table, ``chosen`` has the expressions by role, ``wanted`` the options of
+    :func:`read_predictions`. The result holds a frame with columns such as ``probs:0`` and the
+    rows' places. If text columns turn out to have other types than their first rows suggest, the
+    file is read again. In messages rows are counted from 1, or from 0 for tables in memory
+    (``frame_rows``). InvalidPredictionsError for a file that cannot be read, an expression that
+    cannot be computed, and a table without rows.
     """
     first = 0 if frame_rows else 1
     try:
@@ -182,11 +194,12 @@ def cells_of(
 def cells(
     frame: pl.DataFrame, chosen: Chosen, wanted: Wanted, first: int = 1, part: bool = False
 ) -> EvaluatedCells:
-    """Return a collected frame with the columns of :func:`outputs` as EvaluatedCells.
+    """Return a collected frame of evaluated expressions as :class:`EvaluatedCells`.
 
-    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. ``first`` is the
-    number of the table's first row in messages; ``part`` says that other rows of the table are read
-    separately.
+    ``frame`` has the columns of :func:`outputs`, such as ``probs:0``. The result holds it with the
+    rows' places in the table and checks its values. ``chosen`` has the expressions by role,
+    ``wanted`` the options of :func:`read_predictions`. ``first`` is the number of the table's first
+    row in messages; ``part`` says that other rows of the table are read separately.
     """
     if ROW_COLUMN in frame.columns:
         rows = frame[ROW_COLUMN].to_numpy().astype(np.int64)
@@ -201,8 +214,9 @@ def cells(
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
     """Return a polars error as an InvalidPredictionsError of one sentence, to be raised.
 
-    It names the expressions of ``chosen`` that are not plain columns of ``table``, as one of them
-    is the likely cause.
+    ``chosen`` has the expressions by role. The sentence names those that cannot be computed for
+    ``table``, the open table, as one of them is the likely cause; if all are plain columns, it says
+    that the file cannot be read.
     """
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
@@ -233,7 +247,11 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
 
 
 def _is_computed(term: Term, table: Table) -> bool:
-    """Return whether an expression can be computed for all rows of a table by itself."""
+    """Return whether an expression can be computed for all rows of a table by itself.
+
+    ``term`` is the expression, as SQL and as polars has it; ``table`` is the open table, which is
+    read for it.
+    """
     try:
         table.frame.select(term.expr).collect()
     except unreadable():
@@ -249,9 +267,10 @@ CAST_DATE = re.compile(
 
 
 def _of_cast_dates(term: Term, option: str, table: Table) -> InvalidPredictionsError | None:
-    """Return the refusal of text that an expression converts to dates without a format.
+    """Return the error for text that an expression converts to dates without a format.
 
-    Its reading sets ``option`` to the expression with formats, where the first cell shows them.
+    ``term`` is the expression of ``option``, such as "time", and ``table`` the open table. The
+    error, to be raised, suggests the expression with formats, where the cells show a single one.
     None if the expression has no such conversion.
     """
     import polars as pl
@@ -280,9 +299,10 @@ def batches_of(
 ) -> Iterator[EvaluatedCells]:
     """Yield evaluated cells batch by batch, with memory that does not grow with the file.
 
-    ``chosen`` has the expressions by role, ``wanted`` the options of the reading. Rows are counted
-    from ``before``, the number of rows read earlier. InvalidPredictionsError for a file that cannot
-    be read.
+    ``table`` is the open table, ``chosen`` has the expressions by role, ``wanted`` the options of
+    :func:`read_predictions`. Each batch holds a frame with columns such as ``probs:0`` for up to
+    131 072 rows. Rows are counted from ``before``, the number of rows read earlier.
+    InvalidPredictionsError for a file that cannot be read.
     """
     if table.seekable:
         import polars as pl
@@ -314,9 +334,10 @@ def batches_of(
 
 
 def column_of_cells(cells: pl.Series) -> Column | None:
-    """Return an unused column in the form that guards take: numbers, booleans, or coded words.
+    """Return an unused column of a table in the form that guards take, a :class:`Column`.
 
-    Text, dates and times are coded; None for lists and structs.
+    It has the column's name and values (n,): numbers, booleans, or, for text, dates and times,
+    codes with the words they stand for. None for lists, structs and columns of other types.
     """
     import polars as pl
 
@@ -343,7 +364,8 @@ def column_of_cells(cells: pl.Series) -> Column | None:
 def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     """Return the unused columns ``names`` of a frame in the form that guards take.
 
-    Columns of lists and structs are left out.
+    Each :class:`Column` has its name and values (n,), codes with their words for text. Columns of
+    lists and structs are left out.
     """
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)
@@ -365,8 +387,10 @@ MOST_DATES, START_FIRST = 6, 0.99
 def spans_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     """Return the days between each two columns of dates of which one comes first.
 
-    ``names`` are the columns to look at, of type date or of text in one notation. The start is at
-    most the end in 99 % of the rows that have both. ``sql`` of a span is an expression of the days.
+    ``names`` are the columns of ``frame`` to look at, of type date or of text in one notation; at
+    most six dates are. The start is at most the end in 99 % of the rows that have both. Each
+    :class:`Column` has a name, the days (n,), NaN where a date is missing, and an SQL expression of
+    them.
     """
     listed = ((name, _dates(frame[name])) for name in names)
     dates = {name: found for name, found in listed if found is not None}
@@ -382,7 +406,10 @@ def spans_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def is_date(cells: pl.Series) -> bool:
-    """Return whether the type of a column, or its first cell, is a date."""
+    """Return whether a column holds dates: by its type, or, for text, by its first cell.
+
+    ``cells`` is a polars column.
+    """
     if str(cells.dtype) == "Date" or str(cells.dtype).startswith("Datetime"):
         return True
     if str(cells.dtype) != "String":
@@ -392,9 +419,11 @@ def is_date(cells: pl.Series) -> bool:
 
 
 def _dates(cells: pl.Series) -> tuple[pl.Series, str] | None:
-    """Return (days since 1970, SQL of them) of a column of dates; None for other columns.
+    """Return (days, SQL) of a column of dates; None for other columns.
 
-    Text in which days and months cannot be told apart is none.
+    ``cells`` is a polars column. The days (n,) are whole numbers since 1970, missing where the date
+    is, and the text is their SQL expression. Text in which days and months cannot be told apart is
+    no date.
     """
     import polars as pl
 
@@ -412,7 +441,7 @@ def _dates(cells: pl.Series) -> tuple[pl.Series, str] | None:
 
 
 def _formats_of(cells: pl.Series) -> list[str]:
-    """Return the formats in which all words of a column are dates."""
+    """Return the formats, such as "%d.%m.%Y", in which all words of a text column are dates."""
     formats = dict.fromkeys(written for _, written in DATE_FORMATS)
     return [
         written
@@ -422,7 +451,10 @@ def _formats_of(cells: pl.Series) -> list[str]:
 
 
 def n_rows_of(parts: Sequence[Path]) -> int | None:
-    """Return the total number of rows of Parquet files; None for other or damaged files."""
+    """Return the total number of rows of Parquet files, from their metadata.
+
+    ``parts`` are the files. None if one of them has another format or is damaged.
+    """
     import polars as pl
 
     if any(part.suffix.lower() != ".parquet" for part in parts):
