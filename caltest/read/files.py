@@ -170,8 +170,9 @@ def read_predictions(
 def read_wanted(source: object, wanted: Wanted) -> Predictions:
     """Read the predictions of files or of a table for options collected in ``wanted``.
 
-    ``source`` is a path, several paths, or a table in memory. Results and errors are those of
-    :func:`read_predictions`; the command line calls this.
+    ``source`` is a path, a pattern, several of them, or a table in memory. ``wanted`` has one field
+    for each option of :func:`read_predictions`, whose results and errors these are; the command
+    line calls this.
     """
     with table_of(source, wanted) as (table, wanted), naming(table.name):
         return read_table(table, wanted, in_memory=is_in_memory(source))[0]
@@ -182,8 +183,9 @@ def read_table(
 ) -> tuple[Predictions, IntArray]:
     """Return (predictions, places): the predictions of an open table, and their rows in it, (n,).
 
-    ``wanted`` are the options of the reading. Places count from 0; in messages rows are counted
-    from 0 if the table is ``in_memory``, else from 1. Errors are those of :func:`read_predictions`.
+    ``table`` holds the rows as a lazy polars frame, and ``wanted`` has the options of
+    :func:`read_predictions`, whose errors these are. Places count from 0; in messages rows are
+    counted from 0 if the table is ``in_memory``, else from 1.
     """
     table, wanted = of_log(table, wanted)
     chosen = chosen_of(table, wanted)
@@ -209,10 +211,11 @@ def read_table(
 
 
 def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
-    """Return the rows without missing values, of all rows ``whole`` of a table.
+    """Return the rows without missing values, and how many were left out, of rows that were read.
 
-    InvalidPredictionsError if missing values are refused; it also names what else would prevent the
-    reading.
+    ``whole`` are the evaluated cells of all rows of ``table``, the open table.
+    InvalidPredictionsError if missing values are refused; it also names other problems that would
+    prevent the reading.
     """
     try:
         return whole.complete()
@@ -228,10 +231,12 @@ def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
 def _in_the_way(
     errors: list[InvalidPredictionsError], cells: EvaluatedCells, table: Table
 ) -> InvalidPredictionsError:
-    """Return one error with all problems that prevent a reading, and commands that solve them.
+    """Return one error with all problems that prevent a reading, and readings that avoid them.
 
-    ``errors`` are the problems found so far, and ``cells`` the rows without missing values, which
-    are searched for more; ``table`` is where other columns are looked for.
+    ``errors`` are the problems found so far, and ``cells`` the evaluated cells of the rows without
+    missing values, which are searched for more problems; ``table`` is the open table, where other
+    columns are looked for. The error's ``readings`` have options to change, which the command line
+    prints as commands. A first error that is a DoubtfulInputError is returned alone.
     """
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
@@ -246,10 +251,11 @@ def _in_the_way(
 
 
 def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
-    """Return one error for several problems, ``errors``.
+    """Return one InvalidPredictionsError for several problems, to be raised.
 
-    It joins their texts, and offers their alternative readings in all combinations. The first error
-    alone is returned if readings set the same option, or there are too many combinations.
+    It joins the texts of ``errors``. Its ``readings`` are all combinations of their alternative
+    readings, each with the options and conditions of both. The first error alone is returned if
+    readings set the same option, or there are more than eight combinations.
     """
     if len(errors) == 1:
         return errors[0]
@@ -274,13 +280,13 @@ MOST_READINGS = 8
 
 
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
-    """Return (table, wanted).
+    """Return the log of an evaluation harness with what its reading needs, as (table, wanted).
 
-    A log with a note on repeated samples, and the options of its reading.
-
-    Rows get ids. Rows of one sample are votes on it (option ``items``), or a cluster
-    (``clusters``), unless ``wanted`` has one of both. Tables that are no log are returned
-    unchanged. InvalidPredictionsError for a log with the option ``from_logits``.
+    ``table`` is the open table of the log, and ``wanted`` has the options of
+    :func:`read_predictions`. The option ``ids`` is set to the log's column of ids. If samples are
+    repeated, rows of one sample become votes on it (option ``items``), or a cluster (``clusters``),
+    unless ``wanted`` has one of both; the table gets a note on it. Tables that are no log are
+    returned unchanged. InvalidPredictionsError for a log with the option ``from_logits``.
     """
     if not table.log:
         return table, wanted
@@ -300,11 +306,11 @@ def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
 
 
 def chosen_of(table: Table, wanted: Wanted) -> Chosen:
-    """Return the columns and expressions chosen for a table, by role.
+    """Return the columns and expressions chosen for an open table, by role such as "label".
 
-    They come from the options ``wanted`` or from the columns' names. InvalidPredictionsError where
-    none or several fit a role; it lists the columns with their values, and has commands with likely
-    readings.
+    They come from the options of :func:`read_predictions` in ``wanted``, or from the columns'
+    names. InvalidPredictionsError where none or several fit a role; it lists the columns with their
+    values, and has readings (options to set) that are likely.
     """
     schema = {name: kind for name, kind in table.schema.items() if name != FILE_COLUMN}
     try:
@@ -336,8 +342,10 @@ def read_note(
 ) -> str:
     """Return the note that says which columns were read in which role, and how many rows.
 
-    ``table`` was read by the expressions ``chosen`` with the options ``wanted``; ``whole`` are all
-    rows, ``complete`` the rows without missing values.
+    ``table`` is the open table, ``chosen`` has the expressions by role and ``wanted`` the options
+    of :func:`read_predictions`. ``whole`` are the evaluated cells of all rows; ``complete`` has the
+    cells of the rows without missing values. The note is a sentence without a full stop, such as
+    "read 2 rows, p as the probability of the event, label y".
     """
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
@@ -391,7 +399,8 @@ def read_note(
 def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
     """Return the names of unused columns that could be features, without identifiers of rows.
 
-    ``chosen`` has the columns that are used.
+    ``table`` is the open table, and ``chosen`` has the expressions that are used, by role. () for
+    logs, for several files, and where the first 1000 rows cannot be read.
     """
     if table.log or table.parts:
         return ()
@@ -409,7 +418,7 @@ def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
 def shortened(names: Sequence[str], most: int = 6) -> str:
     """Return column names joined by commas.
 
-    If more than ``most``, the first ones, "…" and the last.
+    If more than ``most``, the first ``most`` − 2 are followed by "…" and the last.
     """
     if len(names) <= most:
         return ", ".join(names)
@@ -418,9 +427,9 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Context manager that puts the name of the file in front of InvalidPredictionsErrors.
+    """Context manager that puts the name of a file in front of InvalidPredictionsErrors.
 
-    With the name "" errors pass unchanged.
+    With the name "" errors pass unchanged. It yields nothing.
     """
     try:
         yield
@@ -433,7 +442,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def is_in_memory(source: object) -> bool:
-    """Return whether a source is a table in memory, as opposed to a path or several."""
+    """Return whether a source is a table in memory, as opposed to a path or a sequence of paths."""
     paths = isinstance(source, (str, PathLike))
     several_paths = isinstance(source, Sequence) and all(
         isinstance(part, (str, PathLike)) for part in source
@@ -445,9 +454,11 @@ def is_in_memory(source: object) -> bool:
 def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
     """Context manager that opens files, or a table in memory, as one table.
 
-    ``source`` is a path, several paths, or a table. It yields (table, wanted): the open table, and
-    the options ``wanted`` adapted to it. If the label is in a second file, its column is added to
-    the table. FileNotFoundError and InvalidPredictionsError for files that cannot be read.
+    ``source`` is a path, a pattern, several of them, or a table. It yields (table, wanted): the
+    open table, a lazy polars frame with its origin, and the options of :func:`read_predictions`
+    adapted to it. If ``wanted.label`` is a second file, its column of labels is added to the table.
+    FileNotFoundError and InvalidPredictionsError for files that cannot be read; StatisticError for
+    files that are named twice or are copies, and for an unknown format.
     """
     one_of("format", wanted.format, (None, *FORMATS))
     with ExitStack() as stack:
@@ -474,7 +485,9 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
 def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
     """Context manager that opens one file as a table, also the log of an evaluation harness.
 
-    It yields the table; ``wanted`` has the options, such as ``format`` and ``sheet``.
+    It yields the open table, a lazy polars frame with its origin. ``wanted`` has the options of
+    :func:`read_predictions`, of which ``format``, ``sheet`` and those for logs count.
+    FileNotFoundError and InvalidPredictionsError for a file that cannot be read.
     """
     with open_table(part, wanted.format, wanted.sheet) as table:
         if table.log:
@@ -489,9 +502,10 @@ def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
 
 
 def table_in_memory(source: Any) -> pl.DataFrame:
-    """Return a table of pandas, polars, Arrow, duckdb and others as one of polars.
+    """Return a table of pandas, polars, Arrow, duckdb and others as a polars frame.
 
-    An index with names becomes columns where no column has these names.
+    An index of pandas becomes columns if it has names. TypeError for a ``source`` that is no table;
+    InvalidPredictionsError for two columns of one name.
     """
     import polars as pl
 
@@ -535,7 +549,8 @@ def parts_of(paths: object) -> list[Path]:
     """Return the files that paths and patterns such as "*.csv" name.
 
     ``paths`` is one path or pattern, or a sequence of them. Files of a pattern are in order of
-    name. InvalidPredictionsError if there is none.
+    name. FileNotFoundError if one names no file, InvalidPredictionsError for an empty sequence,
+    StatisticError for a file that is named twice, and TypeError for anything but paths.
     """
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
@@ -562,9 +577,10 @@ def parts_of(paths: object) -> list[Path]:
 
 
 def refuse_copies(parts: Sequence[Path]) -> None:
-    """Raise InvalidPredictionsError for a file that has the same content as another one.
+    """Raise StatisticError for a file that has the same content as another one.
 
-    ``parts`` are the files, whose rows would count twice. Very small files are not compared.
+    ``parts`` are the paths of the files, whose rows would count twice. Very small files are not
+    compared, as they may be equal by chance.
     """
     by_size: dict[int, list[Path]] = {}
     for part in parts:
@@ -582,7 +598,9 @@ def refuse_copies(parts: Sequence[Path]) -> None:
 def pooled(tables: Sequence[Table]) -> Table:
     """Return the rows of several tables as one table, with the columns that all of them have.
 
-    A note lists the columns that are left out; InvalidPredictionsError if no column is common.
+    ``tables`` are open tables, lazy polars frames with their origins. Rows follow each other in
+    order; the result knows the name and number of rows of each table. A note lists the columns that
+    are left out; InvalidPredictionsError if no column is common.
     """
     import polars as pl
 
@@ -618,7 +636,10 @@ def pooled(tables: Sequence[Table]) -> Table:
 
 
 def _family_of(kind: Any) -> str:
-    """Return "number", "text", or the name of another polars type: columns of one can be joined."""
+    """Return "number", "text", or the name of another polars type.
+
+    Columns of several files can be joined if it is the same for all of them.
+    """
     return "number" if kind.is_numeric() else "text" if str(kind) == "String" else str(kind)
 
 
@@ -629,8 +650,9 @@ ORDER_SURPRISE = float(np.log(1e-6))
 def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> None:
     """Raise DoubtfulInputError for files that have the same labels and other probabilities.
 
-    They seem to be several models on the same rows. ``sizes`` are (name, number of rows) of the
-    files.
+    They seem to be several models on the same rows. ``data`` are the predictions of all files, one
+    after the other, and ``sizes`` are (name, number of rows) of the files. Nothing is raised if
+    rows were left out, or if labels could agree by chance (probability above 1e-6).
     """
     if data.places is None or data.n != sum(size for _, size in sizes):
         return
@@ -656,9 +678,10 @@ LABEL_OF_FILE = "label="
 def with_labels(table: Table, other: Table) -> Table:
     """Return a table with the labels of a second file, the table ``other``, as one more column.
 
-    Rows are matched by the first column of words or whole numbers that both have and that names
-    each row of the second file once; without such a column rows are in the same order.
-    InvalidPredictionsError for a row without a label, and for files of different lengths.
+    Both are open tables, lazy polars frames with their origins; the new column is called
+    ``LABEL_OF_FILE``. Rows are matched by the first column of words or whole numbers that both have
+    and that names each row of the second file once; without such a column rows are in the same
+    order. InvalidPredictionsError for a row without a label, and for files of different lengths.
     """
     import polars as pl
 
@@ -702,10 +725,10 @@ def with_labels(table: Table, other: Table) -> Table:
 class Growing(NamedTuple):
     """Rows of a file that is still being written: those with a label and those that wait for one.
 
-    ``data`` are the predictions of all of them, n; ``rows`` (n,) their places in the file, from 0.
+    ``data`` are the predictions of all n rows; ``rows`` (n,) their places in the file, from 0.
     ``waits`` (n,) marks rows that have no label yet: the label that they carry has no meaning.
     ``unfinished`` (n,) marks a last line without its end, which waits as well. ``columns`` are the
-    columns of predictions and labels.
+    names of the columns of predictions and labels.
     """
 
     data: Predictions
@@ -723,14 +746,14 @@ def read_growing(
     begun: bool = False,
     **options: Any,
 ) -> Growing:
-    """Read a file that is still being written, as :func:`read_predictions` reads a file.
+    """Read a file that is still being written, of which rows may lack a label yet.
 
-    ``probs``, ``label``, ``options`` and the errors are as there. A :class:`Growing` has the
-    predictions, the places of the rows in the file, and marks of the rows that have no label yet.
-    With ``drop_missing`` rows without a prediction are left out; those without a label wait.
-    ``ids`` are the times of the rows; without them these must be in the order of their dates, else
-    InvalidPredictionsError. Guards look at rows with a label, unless counting has ``begun``: a
-    drift is no misreading.
+    The result, a :class:`Growing`, has the predictions of all rows, the places of the rows in the
+    file, and marks of the rows that have no label. ``path`` is the file; ``probs``, ``label`` and
+    ``options`` are as for :func:`read_predictions`, and so are the errors. With ``drop_missing``
+    rows without a prediction are left out; those without a label wait. ``ids`` are the times of the
+    rows; without them these must be in the order of their dates, else InvalidPredictionsError.
+    Guards look at rows with a label, unless counting has ``begun``: a drift is no misreading.
     """
     wanted = Wanted(probs=probs, label=label, **options)
     with table_of(path, wanted) as (table, wanted), naming(table.name):
@@ -766,8 +789,9 @@ def _doubts_of_known(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return notes on doubts about the rows that have a label; ``waits`` (n,) marks the others.
 
-    ``whole`` are the cells of all n rows, read from ``table`` by the expressions ``chosen``.
-    DoubtfulInputError where a doubt needs an answer.
+    ``table`` is the open table of the file, ``chosen`` has the expressions by role, and ``whole``
+    are the evaluated cells of all n rows. () if no row has a label. DoubtfulInputError where a
+    doubt needs an answer.
     """
     import polars as pl
 
@@ -785,10 +809,10 @@ def _doubts_of_known(
 
 
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:
-    """Return the cells with an arbitrary label in rows that lack one, marked by ``lacking`` (n,).
+    """Return the frame of evaluated cells with an arbitrary label in rows that lack one.
 
-    The result is the frame of the evaluated ``cells``, with columns such as ``label:0``. These
-    labels are never used; they let the rows pass the reader.
+    ``cells`` are the evaluated cells, and ``lacking`` (n,) marks these rows. The frame has columns
+    such as ``label:0``. The filled labels are never used; they let the rows pass the reader.
     """
     import polars as pl
 
@@ -810,8 +834,9 @@ DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
 def _order_note(table: Table, chosen: Chosen) -> list[str]:
     """Return a note that rows are taken in their order, which a column of dates confirms.
 
-    The column of ``table`` is one that the expressions ``chosen`` do not use; without one the list
-    is empty. InvalidPredictionsError if the dates are not in order.
+    ``table`` is the open table, and ``chosen`` has the expressions that are used, by role. The
+    column is called "date", "time" or the like, and none of them uses it; without one the list is
+    empty. InvalidPredictionsError if its dates are not in order.
     """
     dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
     for name in dates:
@@ -836,8 +861,8 @@ def _order_note(table: Table, chosen: Chosen) -> list[str]:
 def shared_ids(sources: Iterable[object]) -> str | None:
     """Return the name of the first column that names the rows of all ``sources``, or None.
 
-    Sources are files or tables. The column holds words or whole numbers, each once in every table,
-    and the same in all of them.
+    Sources are paths of files, or tables in memory. The column holds words or whole numbers, each
+    once in every table, and the same in all of them.
     """
     with ExitStack() as stack:
         tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]
@@ -854,13 +879,12 @@ def shared_ids(sources: Iterable[object]) -> str | None:
 
 
 def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
-    """Return, for each file without labels, the option ``{"label".
+    """Return, for each file without labels, the option that takes them from another file.
 
-    Other}`` that takes them elsewhere.
-
-    The keyword argument is one of :func:`read_predictions`. ``other`` is a file of ``paths`` whose
-    column of labels the contract finds, the last if several have one. A file is left out of the
-    dictionary if it has labels or no other file has.
+    The result maps such a file to ``{"label": other}``, a keyword argument of
+    :func:`read_predictions`. ``other`` is a file of ``paths`` whose column of labels is found by
+    its name, the last if several have one. Files that have labels are not in the dictionary, nor is
+    any if no other file has labels.
     """
     import polars as pl
 

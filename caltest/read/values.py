@@ -90,12 +90,13 @@ UNKNOWN_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class EvaluatedCells:
-    """Evaluated cells of the rows that ``where`` keeps.
+    """Evaluated cells of the rows of a table that the user's ``where`` keeps.
 
-    ``chosen`` are the expressions by role and ``wanted`` the options of the reading. ``frame`` has
-    the columns ``option:k``, such as ``probs:0``; ``rows`` (n,) are the rows' places in the table,
-    from 0; ``first`` is the number of its first row in messages; ``parts`` are (name, number of
-    rows) of the files, if several; ``part`` says that other rows are read separately.
+    ``chosen`` has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
+    ``frame`` has the columns ``role:k``, such as ``probs:0``, with one cell for each of n rows;
+    ``rows`` (n,) are the rows' places in the table, from 0; ``first`` is the number of its first
+    row in messages; ``parts`` are (name, number of rows) of the files, if several; ``part`` says
+    that other rows are read separately.
     """
 
     chosen: Chosen
@@ -107,16 +108,25 @@ class EvaluatedCells:
     part: bool = False
 
     def of(self, option: str) -> list[str]:
-        """Return the columns of ``frame`` that hold an option, such as ["probs:0", "probs:1"]."""
+        """Return the names of the columns that hold an option, such as ["probs:0", "probs:1"].
+
+        ``option`` is the role, such as "probs". The list is empty if it was not read.
+        """
         return [name for name in self.frame.columns if name.startswith(f"{option}:")]
 
     def sql(self, column: str) -> str:
-        """Return the expression of a column such as "probs:0", as the command line takes it."""
+        """Return the expression of a column such as "probs:0" as SQL.
+
+        It is a value that the option takes on the command line.
+        """
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].sql
 
     def name(self, column: str) -> str:
-        """Return the expression of a column such as "probs:0", as messages name it."""
+        """Return the expression of a column such as "probs:0", as messages name it.
+
+        It is the name of the table's column, or the SQL of an expression.
+        """
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].name
 
@@ -126,7 +136,11 @@ class EvaluatedCells:
         return self.chosen.terms[option][int(place)].column is not None
 
     def nth(self, place: int) -> str:
-        """Return the name of the row at index ``place``, such as "row 17 of scores.csv"."""
+        """Return the name of the row at index ``place``, such as "row 17 of scores.csv".
+
+        ``place`` counts the rows that were kept; the name has the row's number in the table or, if
+        several files are read as one, in its file.
+        """
         row = int(self.rows[place]) + self.first
         for name, length in self.parts:
             if row < length + self.first:
@@ -137,10 +151,11 @@ class EvaluatedCells:
     # --- rows without a value ------------------------------------------------------------------
 
     def complete(self) -> Complete:
-        """Return the rows without missing values.
+        """Return the rows without missing values, as :class:`Complete`.
 
-        InvalidPredictionsError for missing values, unless the options say that such rows are
-        dropped.
+        It also has the number of missing cells by column, and of rows left out. Missing cells of
+        subgroups and features do not count. InvalidPredictionsError for missing values, unless the
+        option ``drop_missing`` leaves out such rows, and if every row lacks a value.
         """
         import polars as pl
 
@@ -190,8 +205,9 @@ class EvaluatedCells:
     def _readings_of_gaps(self, gaps: Mapping[str, pl.Series]) -> list[Reading]:
         """Return readings for rows without a value: they are left out, or a blank has a meaning.
 
-        ``gaps`` maps columns such as "label:0" to marks (n,) of their missing cells. A blank may
-        mean something if the row has a prediction, and the blank is in the outcome, in an
+        A reading has options of :func:`read_predictions` to set, and the condition under which it
+        is right. ``gaps`` maps columns such as "label:0" to marks (n,) of their missing cells. A
+        blank may mean something if the row has a prediction, and the blank is in the outcome, in an
         expression, or in a column with a single other value.
         """
         drop = Reading({"drop_missing": True})
@@ -220,11 +236,11 @@ class EvaluatedCells:
     # --- numbers and outcomes ------------------------------------------------------------------
 
     def numbers(self, column: str, *, gaps: bool = False) -> FloatArray:
-        """Return the numbers of a column (n,), percent signs divided by 100.
+        """Return the numbers of a column such as "probs:0", (n,), percent signs divided by 100.
 
-        InvalidPredictionsError for cells that are no numbers. With ``gaps`` missing cells are NaN.
-        Numbers of 32 and 16 bits keep their type, by which it is known what they round, unless
-        other rows are read separately.
+        Missing cells are NaN. Numbers of 32 and 16 bits keep their type, by which it is known how
+        they were rounded, unless other rows are read separately. ``gaps`` has no effect.
+        InvalidPredictionsError for cells that are no numbers.
         """
         import polars as pl
 
@@ -287,20 +303,22 @@ class EvaluatedCells:
         return np.asarray(numbers.to_numpy()) / (100.0 if signed.any() else 1.0)
 
     def _with(self, column: str, sql: str) -> dict[str, str]:
-        """Return the options of the probabilities, one ``column`` of which is read as ``sql``.
+        """Return options by which one column of probabilities is read as another expression.
 
         They are arguments of :func:`read_predictions`, such as ``{"probs": "a / 100, b"}``, with
-        ``classes`` where the columns' names say them.
+        ``classes`` where the columns' names say them. ``column`` is "probs:0" or the like, ``sql``
+        the expression; other columns stay as they are.
         """
         return self._of_each(sql if c == column else self.sql(c) for c in self.of("probs"))
 
     def _without_words(self, column: str, words: pl.Series) -> list[Reading]:
-        """Return the readings of the one word among the numbers of a column: it says "missing".
+        """Return readings for words among numbers: they are missing values, or limits.
 
-        Limits such as "<0.01" are half of that number, or missing.
-
-        ``words`` are the cells that are no numbers. The list is empty where these are of several
-        kinds, or hold digits, such as "<0.01".
+        A reading has options of :func:`read_predictions` to set, and the condition under which it
+        is right. ``column`` is "probs:0" or the like, and ``words`` are its cells that are no
+        numbers. Limits such as "<0.01" count as half of that number, or are missing; a single other
+        word says that a value is missing. The list is empty for several other words, and for words
+        with digits.
         """
         kinds = sorted(words.unique().to_list())
         if (halved := halved_limits(self.sql(column), kinds)) is not None:
@@ -320,11 +338,10 @@ class EvaluatedCells:
         return [Reading(options, f"{kinds[0]!r} is a missing value")]
 
     def _swapped(self, label: str) -> list[Reading]:
-        """Return the reading with prediction and label exchanged, if the one prediction is 0/1.
+        """Return the reading with prediction and label exchanged, if the one prediction is 0 or 1.
 
-        Or [].
-
-        ``label`` is the column of the label.
+        ``label`` is the column of the label, "label:0". The reading has the options ``probs`` and
+        ``label``; the list is empty if there are several predictions, or other numbers.
         """
         probs = self.of("probs")
         if len(probs) != 1 or not (cells := self.frame[probs[0]]).dtype.is_numeric():
@@ -334,10 +351,11 @@ class EvaluatedCells:
         return [Reading({"probs": self.sql(label), "label": self.sql(probs[0])})]
 
     def binary(self, column: str, option: str) -> BoolArray:
-        """Return an outcome as booleans (n,), from a column of booleans or 0 and 1.
+        """Return an outcome as booleans (n,), from a column of booleans or of 0 and 1.
 
-        ``column`` is "label:0" or the like, and ``option`` its option. InvalidPredictionsError for
-        other codes suggests an expression of ``option`` for each.
+        Text such as "1" or "true" counts as well. ``column`` is "label:0" or the like, and
+        ``option`` the option of :func:`read_predictions` that names it, such as "label".
+        InvalidPredictionsError for other codes suggests an expression of ``option`` for each.
         """
         import polars as pl
 
@@ -381,8 +399,10 @@ class EvaluatedCells:
     ) -> list[Reading]:
         """Return readings in which each code of a column is the event; CODE stands for many.
 
-        ``sql`` is the column, ``option`` the option to set ("label", "event" or "competing"),
-        ``cells`` are the cells and ``counts`` the codes with their numbers of rows.
+        A reading has options of :func:`read_predictions` to set, and the condition under which it
+        is right. ``sql`` is the column, ``option`` the option to set ("label", "event" or
+        "competing"), ``cells`` are the cells (n,), and ``counts`` has the codes and their numbers
+        of rows, most frequent first.
         """
         codes = counts[counts.columns[0]].to_list()
         if option == "event" and len(codes) > 2:
@@ -408,17 +428,21 @@ class EvaluatedCells:
         return readings
 
     def where(self, condition: str) -> str:
-        """Return a condition, in SQL, joined by AND with the user's own ``where``."""
+        """Return a condition, in SQL, joined by AND with the user's own ``where``.
+
+        Without one the condition is returned unchanged.
+        """
         said = self.wanted.where
         return condition if said is None else f"({said}) AND {condition}"
 
     # --- probabilities -------------------------------------------------------------------------
 
     def probabilities(self) -> AnyArray:
-        """Return probabilities or logits as read, (n,) or (n, K).
+        """Return the probabilities, or logits, of the rows as they were read, (n,) or (n, K).
 
+        K is the number of columns, one for each class; one column gives (n,).
         InvalidPredictionsError for other scales, such as percentages, with an expression that
-        converts them.
+        converts them, and for cumulative probabilities. Logits are not checked.
         """
         import polars as pl
 
@@ -441,10 +465,10 @@ class EvaluatedCells:
         return stacked
 
     def _check_scale(self, column: str, values: FloatArray, family: bool) -> None:
-        """Raise InvalidPredictionsError for a column with numbers outside [0, 1].
+        """Raise InvalidPredictionsError for a column of probabilities with numbers outside [0, 1].
 
-        ``values`` (n,) are the numbers; ``family`` says that there is a column for each class. The
-        error has ways to convert them.
+        ``column`` is "probs:0" or the like, and ``values`` (n,) are its numbers; ``family`` says
+        that there is a column for each class. The error has ways to convert them.
         """
         if not values.size:
             return
@@ -474,10 +498,11 @@ class EvaluatedCells:
             )
 
     def _refuse_infinite(self, column: str, values: FloatArray) -> None:
-        """Raise InvalidPredictionsError for an infinite number among ``values`` (n,) of a column.
+        """Raise InvalidPredictionsError for an infinite number among the numbers of a column.
 
-        It offers the range of all others as a condition on the rows. Logarithms of zero are left to
-        the checks of logits and log-probabilities.
+        ``column`` is "probs:0" or the like, and ``values`` (n,) are its numbers. The error offers
+        the range of all others as a condition on the rows. Nothing is raised if others are
+        negative, as logarithms of zero are left to the checks of logits and log-probabilities.
         """
         infinite = np.isinf(values)
         if not infinite.any():
@@ -505,7 +530,8 @@ class EvaluatedCells:
     def _refuse_marks(self, column: str, values: FloatArray) -> None:
         """Raise InvalidPredictionsError for a number such as −999 or 99 among fractions.
 
-        It may mark a missing value in the ``values`` (n,) of a column.
+        It may mark a missing value. ``column`` is "probs:0" or the like, and ``values`` (n,) are
+        its numbers.
         """
         inside = (values >= -BEYOND) & (values <= 1.0 + BEYOND)
         marks = np.unique(values[~inside])
@@ -525,10 +551,11 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def _refuse_beyond(self, column: str, values: FloatArray, family: bool) -> None:
-        """Raise InvalidPredictionsError for a column with numbers above 1.
+        """Raise InvalidPredictionsError for a column of probabilities with numbers above 1.
 
-        ``values`` (n,) are the numbers; ``family`` says that there is a column for each class. The
-        error has ways to convert them.
+        ``column`` is "probs:0" or the like, and ``values`` (n,) are its numbers, at least one of
+        them above 1; ``family`` says that there is a column for each class. The error has ways to
+        convert them.
         """
         sql, name = self.sql(column), self.name(column)
         top, row = float(values.max()), int(np.argmax(values > 1.0 + BEYOND))
@@ -563,12 +590,12 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def _of_each(self, expressions: Iterable[str]) -> dict[str, str]:
-        """Return the options ``{"probs": "a / 100, b / 100", "classes": "a,b"}`` of expressions.
+        """Return the options that read each column of probabilities as an expression.
 
-        They are arguments of :func:`read_predictions` for ``expressions``, one for each column of
-        probabilities, in order. ``classes`` are the names' ends of these columns, which the
-        expressions no longer have; it is left out if there are none, they count from 0, or the user
-        gave it.
+        They are arguments of :func:`read_predictions`; an example is ``{"probs": "a / 100, b /
+        100", "classes": "a,b"}``. ``expressions`` are SQL, in the order of the columns. ``classes``
+        are the names' ends of these columns, which the expressions no longer have; it is left out
+        if there are none, they count from 0, or the user gave it.
         """
         named = list(self.chosen.classes or ())
         plain = self.wanted.classes or named == [str(j) for j in range(len(named))]
@@ -576,7 +603,7 @@ class EvaluatedCells:
         return {"probs": ", ".join(expressions)} | classes
 
     def _sum_of_rows(self) -> int:
-        """Return 10, 100 or 1000 if all rows of the probabilities sum to it within 2 %.
+        """Return 10, 100 or 1000 if the probabilities of every row sum to it within 2 %.
 
         Otherwise it is 100.
         """
@@ -585,7 +612,11 @@ class EvaluatedCells:
         return next(fits, 100)
 
     def _refuse_cumulative(self, probs: FloatArray) -> None:
-        """Raise InvalidPredictionsError for columns (n, K) that are cumulative probabilities."""
+        """Raise InvalidPredictionsError for columns (n, K) that are cumulative probabilities.
+
+        They rise along every row to 1. The error's readings take their differences. Nothing is
+        raised for a single row, or if other rows are read separately.
+        """
         if len(probs) < 2 or self.part:
             return
         sql = [self.sql(column) for column in self.of("probs")]
@@ -598,9 +629,10 @@ class EvaluatedCells:
         raise InvalidPredictionsError(question.text, readings)
 
     def ends(self) -> str:
-        """Return the label's values in order if they are whole numbers, else placeholders.
+        """Return the classes as text for ``classes=`` in a suggested command, joined by commas.
 
-        It is a value for ``classes=`` in a suggested command.
+        They are the label's values in order if these are as many whole numbers as there are columns
+        of probabilities, else placeholders "CLASS1,CLASS2".
         """
         words = words_of(self.frame["label:0"]) if self.of("label") else None
         seen = [] if words is None else words.unique().drop_nulls().to_list()
@@ -613,9 +645,9 @@ class EvaluatedCells:
     def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
         """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None.
 
-        ``probs`` (n,) or (n, K) are the probabilities, whose columns may name the classes. With a
-        predicted class, label 1 is that it was right. InvalidPredictionsError for values that are
-        no classes.
+        ``probs`` (n,) or (n, K) are the probabilities, whose K columns may name the classes; names
+        are None if the classes are numbers. With a predicted class, label 1 is that it was right.
+        InvalidPredictionsError for values that are no classes.
         """
         if self.of("predicted_label"):
             if probs.ndim > 1:
@@ -643,9 +675,10 @@ class EvaluatedCells:
         return self._coded(names), None if plain else names
 
     def _coded(self, names: Sequence[str]) -> IntArray:
-        """Return labels as indices into the class ``names``, (n,); case is ignored.
+        """Return the labels of the rows as indices into the class ``names``, (n,); case is ignored.
 
-        InvalidPredictionsError for a label that is no class.
+        A label may also be the name of a column of probabilities. InvalidPredictionsError for a
+        label that is no class.
         """
         import polars as pl
 
@@ -681,10 +714,12 @@ class EvaluatedCells:
         return np.asarray(codes.to_numpy())
 
     def _of_other_classes(self, names: Sequence[str], words: pl.Series) -> InvalidPredictionsError:
-        """Return the error for labels that the columns of probabilities are not called after.
+        """Return the error for labels that no column of probabilities is called after.
 
-        Columns that do not sum to 1 may be predictions of one event by several models. ``names``
-        are these columns, and ``words`` the labels (n,).
+        It is to be raised. ``names`` are the classes that the columns are called after, and
+        ``words`` the labels (n,). Columns that do not sum to 1 may be predictions of one event by
+        several models. The error has readings (options to set): other orders of the classes, or one
+        of the models.
         """
         name, columns = self.name("label:0"), self.of("probs")
         seen = sorted(words.unique().to_list())
@@ -724,10 +759,11 @@ class EvaluatedCells:
     def _of_one_class_more(
         self, seen: Sequence[str], words: pl.Series, probs: FloatArray
     ) -> InvalidPredictionsError:
-        """Return the error for K + 1 labels ``seen`` beside K columns of probabilities (n, K).
+        """Return the error, to be raised, for K + 1 classes beside K columns of probabilities.
 
-        ``words`` are the labels of the rows. If the probabilities ``probs`` fall along every row,
-        they may be the probabilities of reaching each class.
+        ``seen`` are the K + 1 distinct labels, ``words`` the labels of the rows (n,), and ``probs``
+        the probabilities (n, K). If these fall along every row, they may be the probabilities of
+        reaching each class; the error then has readings that take their differences.
         """
         each, readings = [self.sql(column) for column in self.of("probs")], []
         if bool((np.diff(probs, axis=1) <= BEYOND).all()) and len(each) > 1:
@@ -747,7 +783,8 @@ class EvaluatedCells:
         """Return whether the predicted class equals the label, booleans (n,).
 
         Case, and prefixes and suffixes common to all words, are ignored. InvalidPredictionsError if
-        the two columns share no words.
+        the two columns share no words, or one holds fractions or lists. Both were read: "label" and
+        "predicted_label".
         """
         truth, answer = words_of(self.frame["label:0"]), words_of(self.frame["predicted_label:0"])
         label, guess = self.name("label:0"), self.name("predicted_label:0")
@@ -775,17 +812,19 @@ class EvaluatedCells:
     def fact(self, option: str) -> Any:
         """Return the values of a design argument that was named, such as "clusters", (n,).
 
-        For several columns it is a mapping by name.
+        ``option`` is its name. For several columns the result is a dictionary of arrays by column
+        name.
         """
         columns = self.of(option)
         values = {self.name(column): self._marks(column, option) for column in columns}
         return values if len(columns) > 1 else next(iter(values.values()))
 
     def _marks(self, column: str, option: str) -> AnyArray:
-        """Return the values (n,) of one column of a design argument, ``option``.
+        """Return the values (n,) of one column of a design argument.
 
-        Weights are numbers. For subgroups a condition becomes its text or its negation, and a
-        missing value a subgroup of its own.
+        ``column`` is "by:0" or the like, and ``option`` the argument, such as "by". Weights are
+        numbers. For subgroups a condition becomes its text or its negation, and a missing value a
+        subgroup of its own.
         """
         import polars as pl
 
@@ -804,9 +843,10 @@ class EvaluatedCells:
         return np.asarray(cells.to_numpy())
 
     def followup(self) -> Followup:
-        """Return times and events as :class:`Followup`, in place of labels.
+        """Return times and events of the rows as :class:`Followup`, in place of labels.
 
-        InvalidPredictionsError for a row with both the event and a competing one.
+        The horizon is a column, or the number that the user gave. InvalidPredictionsError for a row
+        with both the event and a competing one.
         """
         event = self.binary("event:0", "event")
         competing = self.binary("competing:0", "competing") if self.of("competing") else None
@@ -826,7 +866,10 @@ class EvaluatedCells:
         )  # fmt: skip
 
     def obstacles(self) -> list[InvalidPredictionsError]:
-        """Return all errors that prevent predictions: of the probabilities and of the outcome."""
+        """Return all InvalidPredictionsErrors that prevent predictions, without raising them.
+
+        They are those of the probabilities and those of the outcome, at most one each.
+        """
         found = []
         columns = len(self.of("probs"))
         shape = np.zeros((self.frame.height, columns) if columns > 1 else self.frame.height)
@@ -850,7 +893,11 @@ class EvaluatedCells:
         return in_a_file(rows, columns, self.parts, "" if label.endswith("=") else label)
 
     def predictions(self) -> Predictions:
-        """Return the predictions of rows that are complete."""
+        """Return the predictions of these rows, which have to be complete.
+
+        They have the labels, votes or follow-up and all design information that was read.
+        InvalidPredictionsError for values that are no predictions.
+        """
         if self.wanted.multilabel:
             return self._multilabel()
         probs, wanted = self.probabilities(), self.wanted
@@ -896,9 +943,10 @@ class EvaluatedCells:
     def _voted(self, probs: AnyArray, facts: dict[str, Any], notes: tuple[str, ...]) -> Predictions:
         """Return predictions with one row for each vote, from counts of votes by class.
 
-        ``probs`` (I,) or (I, K) are the probabilities of the items, ``facts`` the design arguments
-        by name and ``notes`` the sentences about the reading. InvalidPredictionsError for columns
-        of votes that do not fit the classes.
+        ``probs`` (I,) or (I, K) are the probabilities of I items, ``facts`` the design arguments by
+        name, with one value an item, and ``notes`` the sentences about the reading. Items without a
+        vote are left out with a note. InvalidPredictionsError for columns of votes that do not fit
+        the classes.
         """
         if len(self.of("clusters")) > 1:
             raise InvalidPredictionsError(
@@ -935,9 +983,11 @@ class EvaluatedCells:
         return replace(data, classes=classes, places=item, notes=(*data.notes, *notes, *note))
 
     def _refuse_several_labels(self, probs: AnyArray, counts: FloatArray) -> None:
-        """Raise an error for votes 0 or 1, ``counts`` (n, K), beside ``probs`` not summing to 1.
+        """Raise InvalidPredictionsError for votes that are marks of several labels.
 
-        Such rows have several labels each; ``probs`` are (n,) or (n, K).
+        These are 0 or 1, and the probabilities of most rows do not sum to 1. ``probs`` are (n,) or
+        (n, K), ``counts`` (n, K) the votes. The error suggests the option ``multilabel`` if columns
+        are called p_….
         """
         if probs.ndim == 1 or self.wanted.from_logits or self.wanted.renormalise:
             return
@@ -956,9 +1006,9 @@ class EvaluatedCells:
     def _votes_in_order(self, names: Sequence[str], probs: AnyArray) -> list[str]:
         """Return the columns of votes in the order of the classes, matched by the names' ends.
 
-        ``names`` are the classes, () if they have none, and ``probs`` the probabilities. If no name
-        fits the order of the user stays. InvalidPredictionsError unless there is one column for
-        each class.
+        ``names`` are the classes, () if they have none, and ``probs`` (n,) or (n, K) the
+        probabilities. Columns are named "votes:0" and so on. If no name fits, the order of the user
+        stays. InvalidPredictionsError unless there is one column for each class.
         """
         columns = self.of("votes")
         k = 2 if probs.ndim == 1 else probs.shape[1]
@@ -989,7 +1039,7 @@ class EvaluatedCells:
     def _refuse_event_first(self, ends: Sequence[str]) -> None:
         """Raise DoubtfulInputError if the first of two columns of votes is named like the event.
 
-        ``ends`` are the distinctive ends of their names.
+        ``ends`` are the distinctive ends of the two names, such as ("yes", "no").
         """
         events = {"yes", "true", "1", "positive", "pos", "agree"}
         first, second = (end.lower() for end in ends)
@@ -1004,7 +1054,9 @@ class EvaluatedCells:
     def _multilabel(self) -> Predictions:
         """Return the predictions of rows with several labels, a row for each label of each row.
 
-        InvalidPredictionsError unless columns are pairs p_A, y_A, and beside weights or clusters.
+        The columns read as ``probs`` and ``label`` have to be pairs p_A, y_A.
+        InvalidPredictionsError if they are not, and for weights, clusters, folds, subgroups or an
+        event.
         """
         probs, outcomes = self.of("probs"), self.of("label")
         ends = [self.chosen.terms["probs"][int(c.partition(":")[2])].name for c in probs]
@@ -1033,8 +1085,8 @@ class EvaluatedCells:
 class Complete:
     """Cells without missing values, with the number of gaps by column and of rows left out.
 
-    ``cells`` are the remaining rows, ``gaps`` the numbers of missing values by column, such as
-    ``{"label:0": 2}``, and ``left_out`` is the number of rows left out.
+    ``cells`` are the evaluated cells of the remaining rows, ``gaps`` the numbers of missing values
+    by column, such as ``{"label:0": 2}``, and ``left_out`` is the number of rows left out.
     """
 
     cells: EvaluatedCells
@@ -1043,12 +1095,15 @@ class Complete:
 
     @property
     def without_outcome(self) -> int:
-        """Number of rows that lacked the label or the event."""
+        """Number of rows that lacked the label or the event, and were left out."""
         return max((n for c, n in self.gaps.items() if c in ("label:0", "event:0")), default=0)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Note on the rows that were left out, a tuple of one sentence; () if none were."""
+        """Note on the rows that were left out for missing values, a tuple of one sentence.
+
+        It is () if none were.
+        """
         if not self.left_out:
             return ()
         listed = ", ".join(f"{self.cells.name(column)} in {n}" for column, n in self.gaps.items())
@@ -1056,11 +1111,12 @@ class Complete:
 
 
 def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> bool:
-    """Return whether a value of an outcome says that it is not known: a word, or a mark as 9.
+    """Return whether a value of an outcome says that it is not known: a word, or a mark such as 9.
 
-    ``code`` is the value, ``codes`` are all values, with their numbers of rows in ``counts``. A
-    mark is written with nines, occurs in three rows, and is further from all other values than
-    these are from each other.
+    ``code`` is the value, ``codes`` are all distinct values, and ``counts`` is a frame of two
+    columns, values and their numbers of rows. A word is "unknown" or the like. A mark is written
+    with nines, occurs in at least three rows, and is further from all other values than these are
+    from each other, or is negative where they are not.
     """
     number = as_number(str(code))
     if number is None:
@@ -1075,7 +1131,10 @@ def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> boo
 
 
 def _at(values: Any, places: IntArray) -> Any:
-    """Return the values of a design argument, or of its columns by name, at the rows ``places``."""
+    """Return the values of a design argument at the rows ``places``, indices into the rows.
+
+    ``values`` is an array, or a dictionary of arrays by column name, and so is the result.
+    """
     if isinstance(values, dict):
         return {name: column[places] for name, column in values.items()}
     return values[places]
