@@ -112,9 +112,10 @@ Options = dict[str, Any]
 class Head:
     """First rows of a table with the options given, and guesses of what their columns are.
 
-    ``frame`` has the rows, ``wanted`` the options. Methods whose result is ``Options`` return
-    keyword arguments of :func:`caltest.read_predictions`, such as ``{"probs": "risk / 100"}``, for
-    columns by what their cells look like.
+    ``frame`` has the rows as a polars frame, ``wanted`` the options of
+    :func:`caltest.read_predictions` that the user gave. Methods whose result is ``Options`` return
+    keyword arguments of that function, such as ``{"probs": "risk / 100"}``, for columns by what
+    their cells look like.
     """
 
     frame: pl.DataFrame
@@ -140,9 +141,10 @@ class Head:
         self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
 
     def terms(self, value: Any) -> list[Term]:
-        """Return the expressions of an option's value, text or a list of texts.
+        """Return the expressions that an option's value asks for.
 
-        [] if it cannot be read.
+        Each is a :class:`Term`, with its SQL and its polars form. ``value`` is a text or a list of
+        texts. [] if it is None or cannot be read.
         """
         if value is None:
             return []
@@ -152,20 +154,24 @@ class Head:
             return []
 
     def may_be_codes(self, name: str) -> bool:
-        """Return whether a column holds words, booleans, or numbers from −1 to 9."""
+        """Return whether the column ``name`` holds words, booleans, or numbers from −1 to 9."""
         cells = self.frame[name]
         return not cells.dtype.is_numeric() or bool(cells.is_between(-1, 9).fill_null(True).all())
 
     def roots(self, value: Any) -> list[str]:
         """Return the names of the columns that an option's value uses.
 
-        Placeholders in it, such as NUMBER, are read as 0.
+        ``value`` is a text or a list of texts, names or SQL; [] for None. Placeholders in it, such
+        as NUMBER, are read as 0.
         """
         filled = re.sub(r"\b(NUMBER|CODE)\b", "0", value) if isinstance(value, str) else value
         return [root for term in self.terms(filled) for root in term.roots]
 
     def is_text(self, name: str) -> bool:
-        """Return whether a column holds text, but no percents with signs and no American odds."""
+        """Return whether the column ``name`` holds text that is no way to write numbers.
+
+        Such ways are percent signs, decimal commas, "8/10" and American odds.
+        """
         cells = self.frame[name]
         written = str(cells.dtype) == "String" and has_commas(cells)
         written = written or (str(cells.dtype) == "String" and bool(out_of(cells)))
@@ -178,9 +184,9 @@ class Head:
         """Return options that name the predictions, one dict for each guess; [] if there is none.
 
         They are keyword arguments of :func:`read_predictions`. Each sets ``probs`` to a column, or
-        to a family of columns (one for each class), divided where they are percentages;
-        ``from_logits`` is set as well where they are log-odds. Columns with telling names exclude
-        all others.
+        to a family of columns (one for each class), as SQL that converts percentages, odds and the
+        like; ``from_logits`` is set as well where they are log-odds. If some columns are called as
+        probabilities, such as ``p``, all others are ignored.
         """
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
@@ -229,16 +235,21 @@ class Head:
         return [self.scaled([n]) for n in found] or of_logits
 
     def mean_of_members(self, names: Sequence[str]) -> str:
-        """Return the mean of probabilities as SQL if ``names`` are members of an ensemble.
+        """Return the mean of probabilities as SQL if ``names`` are members of an ensemble, else "".
 
-        They are more than six columns that differ in the number at their end; otherwise "".
+        They are more than six columns of this table that differ only in the number at the end of
+        the name, with fractions from 0 to 1.
         """
         alike = len({re.sub(r"\d+$", "", n) for n in names}) == 1 and len(names) > MEMBERS_LISTED
         inside = alike and all(self.is_within(n, 0.0, 1.0) for n in names)
         return f"({' + '.join(map(quoted, names))}) / {len(names)}" if inside else ""
 
     def is_log_odds(self, name: str) -> bool:
-        """Return whether fractions, some below 0, are called logits, margins or (raw) scores."""
+        """Return whether the column ``name`` holds log-odds, by its name and numbers.
+
+        It is called logit, margin, (raw) score or the like, and holds fractions, some of them below
+        0 and none beyond ±50.
+        """
         cells = self.numbers[name]
         called = "logit" in key(name) or {*key(name).split("_")} & LOG_ODDS
         low, top = np.nanmin(cells), np.nanmax(np.abs(cells))
@@ -247,8 +258,8 @@ class Head:
     def thousandths(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns from 0 to 1000 that are called scores or probabilities.
 
-        Each is a dict such as ``{"probs": "score / 1000"}``; [] if there is none. ``numbers`` are
-        the names of columns of numbers.
+        Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "score /
+        1000"}``; [] if there is none. ``numbers`` are the names of columns of numbers.
         """
         found = []
         for name in numbers:
@@ -261,8 +272,9 @@ class Head:
     def of_members(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for counts out of another column of counts, whose names share a word.
 
-        The list has one dict such as ``{"probs": "members_yes / members"}``, or is empty, also
-        where several pairs fit. ``numbers`` are the names of columns that may be the count.
+        The list has one dict of arguments of :func:`read_predictions`, such as ``{"probs":
+        "members_yes / members"}``, or is empty, also where several pairs fit. ``numbers`` are the
+        names of columns that may be the count.
         """
         whole = [n for n, v in self.numbers.items() if n not in self.two and (v % 1 == 0).all()]
         found = []
@@ -274,7 +286,10 @@ class Head:
         return found if len(found) == 1 else []
 
     def name_classes(self, names: Sequence[str]) -> bool:
-        """Return whether two column names end in 0 and 1, or in the words of another column."""
+        """Return whether the names of two columns of probabilities end in the names of two classes.
+
+        The ends are 0 and 1, or the words that a column of two values, or the given label, holds.
+        """
         ends = {key(end) for end in ends_of(names)}
         label = self.terms(self.given.get("label"))
         words = {n: self.keys(n) for n in self.two}
@@ -284,10 +299,9 @@ class Head:
         return ends <= {"0", "1"} or any(found <= ends for found in words.values() if found)
 
     def scaled(self, names: Sequence[str]) -> Options:
-        """Return the option ``probs`` for columns of probabilities, such as ``{"probs".
+        """Return the option ``probs`` for columns of probabilities.
 
-        "a / 100"}``.
-
+        The result, such as ``{"probs": "a / 100"}``, is an argument of :func:`read_predictions`;
         ``names`` are the columns. They are divided by 100 if they exceed 10, by 10 or 1000 if rows
         sum to that or their name says so, by 10 000 if they are called basis points, else not.
         """
@@ -301,11 +315,13 @@ class Head:
         return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
 
     def odds(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns that are called odds and hold numbers above 1; [] if none do.
+        """Return options for columns of betting odds; [] if there are none.
 
-        Each is a dict such as ``{"probs": "1 / odds"}``. Columns whose reciprocals sum to 1 to 1.25
-        in every row are those of one race: the sum is divided out, and ``classes`` names the
-        columns. ``numbers`` are the names of columns of numbers.
+        Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "1 / odds"}``.
+        Decimal odds are called odds and are above 1. If the reciprocals of several columns sum to 1
+        to 1.25 in every row, they are odds of one race: the sum is divided out, and ``classes``, or
+        ``label``, says what the columns are. American odds are whole numbers beyond ±100.
+        ``numbers`` are the names of columns of numbers.
         """
         american = [n for n in numbers if is_american(self.numbers[n])]
         if american and not any(self.is_within(n, 0.0, 1.0) for n in numbers):
@@ -335,10 +351,10 @@ class Head:
     def races(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for decimal odds of three or more results that a column of words names.
 
-        Each is a dict such as ``{"probs": "1 / B365H, …", "classes": "H,D,A", "renormalise": True,
-        "label": "FTR"}``. Names of the columns of odds begin alike and end in the words, and their
-        reciprocals sum to 1 to 1.25 in every row. [] if there are none. ``numbers`` are the names
-        of columns of numbers.
+        Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "1 / B365H, …",
+        "classes": "H,D,A", "renormalise": True, "label": "FTR"}``. Names of the columns of odds
+        begin alike and end in the words, and their reciprocals sum to 1 to 1.25 in every row. [] if
+        there are none. ``numbers`` are the names of columns of numbers.
         """
         found: list[Options] = []
         for label, cells in self.words.items():
@@ -364,10 +380,11 @@ class Head:
         return found
 
     def won_by(self, names: Sequence[str]) -> str:
-        """Return the label that the first of two sides won, such as ``winner = p1``, or "".
+        """Return the label that the first of two sides won, as SQL such as ``winner = p1``, or "".
 
         ``names`` are two columns of odds, which have to end in the names of two columns of text,
-        one of which a third column of text equals in every row.
+        the sides; a third column of text equals exactly one of them in every row, and not always
+        the same one.
         """
         text = [n for n in self.words if self.is_text(n)]
         sides = [next((t for t in text if ends_in(n, t)), "") for n in names]
@@ -384,7 +401,9 @@ class Head:
     def american(self, names: Sequence[str]) -> list[Options]:
         """Return options for columns of American odds; two of one race are divided by their sum.
 
-        Each is a dict with ``probs``. ``names`` are the columns.
+        Each is a dict of arguments of :func:`read_predictions` with ``probs``, an SQL expression of
+        the probability. ``names`` are the columns. For two of one race there is one dict for each
+        side, or only that of the side that an outcome is called after.
         """
         each = [american_odds(quoted(n), str(self.frame[n].dtype) == "String") for n in names]
         if len(names) == 2:
@@ -403,8 +422,9 @@ class Head:
     def as_odds(self, options: Options) -> Options:
         """Return the options with decimal odds, ``1 / x``, in place of percents, ``x / 100``.
 
-        ``options`` are keyword arguments of :func:`read_predictions` with ``probs`` and ``label``.
-        They are returned unchanged unless the outcomes are 1000 times as likely with the odds.
+        ``options`` are guessed arguments of :func:`read_predictions` with ``probs`` and ``label``.
+        They are returned unchanged unless the outcomes of these rows are 1000 times as likely with
+        the odds.
         """
         probs = options.get("probs") or ""
         name = next((n for n in self.numbers if probs == f"{quoted(n)} / 100"), None)
@@ -419,7 +439,11 @@ class Head:
         return options | {"probs": f"1 / {quoted(name)}"}
 
     def number(self, name: str) -> str:
-        """Return a column as an SQL expression of numbers, converted if text has decimal commas."""
+        """Return the column ``name`` as an SQL expression of numbers.
+
+        Text is converted where it has decimal commas or is written as "8/10"; other columns are
+        their name.
+        """
         cells = self.frame[name]
         if str(cells.dtype) == "String" and has_commas(cells):
             return of_commas(quoted(name), cells)
@@ -428,7 +452,11 @@ class Head:
         return quoted(name)
 
     def tenths(self, name: str) -> bool:
-        """Return whether whole numbers from 0 to 10 are called probabilities or percents."""
+        """Return whether a column holds probabilities in tenths.
+
+        They are whole numbers from 0 to 10, of which 10 occurs, and ``name``, the column's name,
+        says probability, percent or the like.
+        """
         cells = self.numbers.get(name, np.zeros(0))
         cells = cells[np.isfinite(cells)]
         if not cells.size or (cells % 1 != 0).any() or cells.min() < 0.0 or cells.max() != 10.0:
@@ -438,8 +466,9 @@ class Head:
     def if_percents(self, options: Mapping[str, Any]) -> str:
         """Return the condition in words under which guessed options are right: "p is … in percent".
 
-        ``options`` have ``probs``, an expression such as ``p / 100``, ``exp(p)`` or ``1 / p``; ""
-        if it is a plain column, or the name says so already.
+        ``options`` are arguments of :func:`read_predictions` with ``probs``, an expression such as
+        ``p / 100``, ``exp(p)`` or ``1 / p``. It is "" if that is a plain column, or the name says
+        so already.
         """
         listed = self.terms(options.get("probs"))
         if options.get("from_logits") and len(listed) == 1:
@@ -468,20 +497,26 @@ class Head:
         return "" if called else f"{names[0]} is a probability in percent"
 
     def is_signed(self, name: str) -> bool:
-        """Return whether the numbers of a column are written with percent signs."""
+        """Return whether some numbers of the column ``name`` are written with percent signs."""
         cells = self.frame[name]
         return str(cells.dtype) == "String" and bool(cells.str.contains("%", literal=True).any())
 
     def is_within(self, name: str, least: float, most: float) -> bool:
-        """Return whether a column holds fractions ≥ 0 with their maximum in (least, most]."""
+        """Return whether a column holds fractions ≥ 0 with their maximum in (``least``, ``most``].
+
+        ``name`` is a column of numbers; percents with signs are divided by 100 first. False if all
+        numbers are whole.
+        """
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)] / (100.0 if self.is_signed(name) else 1.0)
         return bool((cells % 1 != 0).any() and cells.min() >= 0.0 and least < cells.max() <= most)
 
     def percents(self, name: str) -> bool:
-        """Return whether a column holds whole percentages.
+        """Return whether the column ``name`` holds whole percentages.
 
-        They are whole numbers from 0 to 100 that are multiples of 5, or whose name says percent.
+        They are whole numbers ≥ 0 with a maximum above 10 and at most 100. Either the name says
+        percent, probability or the like, or all are multiples of 5 and more than five of these
+        occur.
         """
         cells = self.numbers[name]
         cells = cells[np.isfinite(cells)]
@@ -493,8 +528,8 @@ class Head:
     def stems(self, numbers: Sequence[str]) -> list[tuple[str, ...]]:
         """Return groups (tuples) of column names that share a beginning, smallest first.
 
-        The last group is all of ``numbers``, the names of columns of numbers. A group has at least
-        two.
+        ``numbers`` are the names of columns of numbers. The last group is all of them. A group has
+        at least two names; groups may overlap.
         """
         stems: dict[str, list[str]] = {}
         for n in numbers:
@@ -503,9 +538,10 @@ class Head:
         return sorted({tuple(m) for m in stems.values() if len(m) > 1}, key=len)
 
     def families(self, numbers: Sequence[str]) -> list[list[str]]:
-        """Return disjoint groups of columns of fractions whose rows sum to 1.
+        """Return disjoint groups of columns of numbers ≥ 0 that sum to 1 in every row.
 
-        ``numbers`` are the names of columns of numbers, groups are lists of such names.
+        ``numbers`` are the names of columns of numbers; a group is a list of such names.
+        Percentages, which sum to 100, and whole numbers that sum to 10 count as well.
         """
         found: list[list[str]] = []
         fractions = tuple(n for n in numbers if self.is_within(n, 0.0, 1.0))
@@ -516,7 +552,7 @@ class Head:
         return found
 
     def logits(self, numbers: Sequence[str]) -> list[str]:
-        """Return a group of columns called logits with values outside [0, 1], or [].
+        """Return a group of columns called logits with values outside [0, 1], as names, or [].
 
         ``numbers`` are the names of columns of numbers.
         """
@@ -530,8 +566,8 @@ class Head:
     def log_probabilities(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs.
 
-        Each is a dict such as ``{"probs": "exp(lp_a), exp(lp_b)"}``; [] if there is none.
-        ``numbers`` are the names of columns of numbers.
+        Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "exp(lp_a),
+        exp(lp_b)"}``; [] if there is none. ``numbers`` are the names of columns of numbers.
         """
         cells = self.numbers
         logs = [n for n in numbers if np.nanmin(cells[n]) < 0.0 >= np.nanmax(cells[n])]
@@ -543,9 +579,10 @@ class Head:
         return [{"probs": f"exp({quoted(n)})"} for n in logs if LOG_NAME.search(key(n))]
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
-        """Return whether columns sum to 1 (or 100) in all rows where they are present.
+        """Return whether columns of probabilities, none below 0, sum to 1, or 100, within 2 %.
 
-        ``names`` are the columns.
+        ``names`` are the columns, and rows count that have all of them. Columns of whole numbers
+        have to sum to 10 or 100.
         """
         fractions = any((self.numbers[n] % 1 != 0).any() for n in names)
         scales = (1.0, 100.0) if fractions else (10.0, 100.0)
@@ -553,9 +590,10 @@ class Head:
         return any(self.sum_to(names, each) for each in scales) and positive
 
     def sum_to(self, names: Sequence[str], scale: float) -> bool:
-        """Return whether the columns ``names`` sum to ``scale`` in all rows that have all of them.
+        """Return whether columns of numbers sum to ``scale``, within 2 %, in every row.
 
-        It is False without such rows.
+        ``names`` are the columns, and rows count that have all of them. It is False without such
+        rows.
         """
         sums = np.sum([self.numbers[n] for n in names], axis=0)
         sums = sums[np.isfinite(sums)]
@@ -566,9 +604,10 @@ class Head:
     def outcomes(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
         """Return (options, condition) for columns and expressions that may be the outcome.
 
-        Options are a dict such as ``{"label": "status = 2"}``. ``probs`` are the guessed options
-        for the predictions, [] if these are given; the condition in words, such as "2 is the
-        event", is "" where there is no doubt.
+        Options are a dict of arguments of :func:`read_predictions`, such as ``{"label": "status =
+        2"}``. The condition in words, such as "2 is the event", is "" where there is no doubt.
+        ``probs`` are the guessed options for the predictions, [] if these are given. [] if no
+        column fits.
         """
         listed = [n for n in self.free if key(n) in LABELS]
         wanted = probs or [{}]
@@ -611,18 +650,24 @@ class Head:
         return [self.threshold(n, wanted) for n in told]
 
     def as_label(self, name: str) -> str:
-        """Return a column called a label as an expression: 1 is the event beside −1."""
+        """Return the column ``name``, called a label, as an SQL expression of the outcome.
+
+        It is the name, or, if the column holds −1 and 1, ``name = 1``.
+        """
         signs = name in self.numbers and name in self.words
         if signs and {*self.numbers[name][np.isfinite(self.numbers[name])]} == {-1.0, 1.0}:
             return f"{quoted(name)} = 1"
         return quoted(name)
 
     def told_codes(self, name: str, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for the codes of a column that predictions rank highest.
+        """Return (options, condition) for each code of a column that may be the event.
 
-        Predictions are higher in rows with such a code. CODE stands for a code if there is none, or
-        more than two, and in columns of more than ten. ``probs`` are the guessed options for the
-        predictions.
+        These are the one or two codes in whose rows predictions are clearly higher (rank test with
+        z of at least 3.5). ``name`` is the column, and ``probs`` are the guessed options for the
+        predictions. Options are a dict such as ``{"label": "status = 2"}``; the condition says in
+        words which code is the event. If there are no or more such codes, more than ten codes in
+        all, or follow-up times in the table, the one dict has the placeholder CODE, and its
+        condition is "".
         """
         place = [({"label": f"{quoted(name)} = {self.place(name)}"}, "")]
         words = self.words[name].unique().sort().to_list()
@@ -637,8 +682,10 @@ class Head:
     def threshold(self, name: str, probs: Sequence[Options]) -> tuple[Options, str]:
         """Return (options, condition) for an outcome that is true from a threshold on.
 
-        The threshold is the number after ge, gt or above in the name of the one prediction, or
-        NUMBER. ``name`` is the column of numbers, and ``probs`` are options for the predictions.
+        Options are a dict such as ``{"label": "x >= 10"}``, the condition is in words. The
+        threshold is the number after ge, gt or above in the name of the one prediction, or the
+        placeholder NUMBER. ``name`` is the column of numbers, and ``probs`` are guessed options for
+        the predictions.
         """
         said = [r for p in probs for r in self.roots(p.get("probs") or self.given.get("probs"))]
         match = THRESHOLD.search(said[0]) if len(said) == 1 else None
@@ -649,14 +696,15 @@ class Head:
         return {"label": label}, f"the event is {name} {sign} {match[2]}"
 
     def is_amount(self, name: str) -> bool:
-        """Return whether a column holds more than 50 different numbers."""
+        """Return whether the column ``name`` holds more than 50 different numbers."""
         return name in self.numbers and np.unique(self.numbers[name]).size > MOST_LABELS
 
     def one_hot(self, families: Sequence[Sequence[str]]) -> str:
-        """Return, as an SQL expression, the label that one-hot columns of 0 and 1 stand for, or "".
+        """Return the label that one-hot columns of 0 and 1 stand for, as an SQL expression, or "".
 
-        ``families`` are the groups of columns of predictions; the ends of the names of the one-hot
-        columns have to be the same.
+        ``families`` are groups of columns of predictions, by name; the ends of the names of the
+        one-hot columns have to be the ends of one group. The expression has the class of each row,
+        by these ends.
         """
         flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
         for names in self.stems(flags):
@@ -678,8 +726,8 @@ class Head:
         """Return (options, condition) for columns whose blanks may mean "no event".
 
         Options are a dict such as ``{"label": "died IS NOT NULL"}``, with the condition in words.
-        Such a column has a single value beside blanks, or the predictions (``probs`` are their
-        options) are higher in rows with a value.
+        Such a column has a single value beside blanks, or the predictions are higher in rows with a
+        value; ``probs`` are their guessed options.
         """
         found = []
         for name in self.free:
@@ -698,9 +746,10 @@ class Head:
         return found
 
     def answer_to(self, name: str) -> str:
-        """Return the name of another column of text that has all words of this one, or "".
+        """Return the name of another column of text that has all words of a column, or "".
 
-        It may hold the predicted class. Columns with fewer than two words have none.
+        ``name`` is the column; the other one may hold the predicted class. Columns with fewer than
+        two words have none.
         """
         if name not in self.words or not self.is_text(name):
             return ""
@@ -709,13 +758,17 @@ class Head:
         return next((n for n in others if len(words) >= 2 and words <= self.keys(n)), "")
 
     def keys(self, name: str) -> set[str]:
-        """Return the distinct words of a column in lower case with ``_`` for signs."""
+        """Return the distinct words of a column in lower case, with ``_`` in place of signs.
+
+        ``name`` is a column of words.
+        """
         return {*map(key, self.words[name].unique().to_list())}
 
     def codes(self, name: str) -> list[tuple[Options, str]]:
         """Return (options, condition) for each of the two values of a column as the event.
 
-        An example is ``({"label": "status = 2"}, "2 is the event")``.
+        ``name`` is the column; an example is ``({"label": "status = 2"}, "2 is the event")``.
+        Values such as "censored" are left out if the table has follow-up times.
         """
         cells = self.frame[name]
         values = cells.drop_nulls().unique().sort().to_list()
@@ -728,21 +781,28 @@ class Head:
         ]
 
     def is_code(self, name: str) -> bool:
-        """Return whether a column holds 3 to 10 distinct words, or whole numbers below 10."""
+        """Return whether a column holds codes: 3 to 10 distinct words, or whole numbers below 10.
+
+        ``name`` is a column of words or whole numbers.
+        """
         words = self.words[name]
         if not 3 <= words.n_unique() <= CODES:
             return False
         return self.is_text(name) or bool(0.0 <= np.nanmax(self.numbers[name]) < CODES)
 
     def place(self, name: str) -> str:
-        """Return the placeholder for a code: 'CODE' for text, CODE for numbers."""
+        """Return the placeholder for a code of a column: CODE, in single quotes for text.
+
+        ``name`` is the column.
+        """
         return "'CODE'" if self.is_text(name) else "CODE"
 
     def is_told(self, name: str, probs: Sequence[Options]) -> bool:
         """Return whether predictions are related to a column that may hold the outcome.
 
-        They are if they rank one of its codes, or its numbers. ``probs`` are the guessed options
-        for the predictions, one dict each.
+        ``name`` is the column. They are if one of its codes has clearly higher or lower predictions
+        (rank test with |z| of at least 3.5), or if its numbers are rank correlated with them.
+        ``probs`` are the guessed options for the predictions, one dict each.
         """
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
@@ -769,12 +829,12 @@ class Head:
         return False
 
     def rows(self, options: Mapping[str, Any]) -> tuple[FloatArray, IntArray, pl.DataFrame] | None:
-        """Return (predictions (m,), outcomes (m,), frame) of the rows that options select.
+        """Return (predictions, outcomes, frame) of the rows that have both; m of them.
 
-        ``options`` are keyword arguments of :func:`read_predictions`; ``probs`` and ``label`` are
-        taken from the given ones if they lack. Outcomes are 0 or 1, and ``frame`` has the columns
-        of these rows. Rows that lack either are left out. None if a column is missing or cannot be
-        read.
+        ``options`` are guessed arguments of :func:`read_predictions`; ``probs`` and ``label`` are
+        taken from the given ones if they lack. Predictions (m,) are numbers, outcomes (m,) are 1 in
+        rows with the last value of the label in order, else 0, and ``frame`` has the columns of
+        these rows. None if a column is missing or cannot be read, or if no row has both.
         """
         import polars as pl
 
@@ -803,9 +863,10 @@ def text_literal(word: str) -> str:
 
 
 def numbers_of(cells: pl.Series) -> FloatArray | None:
-    """Return the numbers of a column (n,), also written ones and percentages, NaN for gaps.
+    """Return the numbers of a polars column (n,), NaN for missing cells; None for other columns.
 
-    None for other columns.
+    Text that is written as numbers counts; percent signs are removed without division by 100, and
+    at most a tenth of its cells may be missing or no number.
     """
     import polars as pl
 
@@ -853,9 +914,11 @@ def likely_grades(
 ) -> list[Reading]:
     """Return readings of columns that may be the roles ``missing`` from a table of grades.
 
-    Each sets the missing roles n, events and probability to columns. Counts are whole numbers,
-    events at most n, and probabilities fractions. ``frame`` has the rows, and ``found`` the
-    expressions of the roles known already. The list is empty if nothing fits.
+    Grades are groups of rows with a predicted probability. Each reading has options of
+    :func:`caltest.grade_tests` that set the missing roles, among "n", "events" and "probability",
+    to columns. Counts are whole numbers, events at most n, and probabilities fractions. ``frame``
+    has the rows, and ``found`` maps the roles known already to their expressions. If nothing fits,
+    or more than six readings do, the one reading has the placeholder COLUMN.
     """
     used = {root for term in found.values() for root in term.roots}
     numbers = {n: v for n in frame.columns if (v := _as_floats(frame[n])) is not None}
@@ -905,10 +968,10 @@ def likely_grades(
 
 
 def _as_many(numbers: Mapping[str, FloatArray], names: tuple[str, str, str], scale: float) -> bool:
-    """Return whether Σ events is within a factor of two of Σ n p.
+    """Return whether Σ events is within a factor of two of Σ n p, the number predicted.
 
-    ``names`` are the columns n, events and p, whose cells are in ``numbers``; ``scale`` divides p
-    where it is above 1.
+    ``names`` are the columns n (rows of a grade), events and p (predicted probability), whose cells
+    (G,) are in ``numbers`` by name; ``scale`` divides p where it is above 1.
     """
     n, events, p = (numbers[name] for name in names)
     expected = float(n @ p) / (scale if p.max() > 1.0 else 1.0)
@@ -916,7 +979,10 @@ def _as_many(numbers: Mapping[str, FloatArray], names: tuple[str, str, str], sca
 
 
 def _as_floats(cells: pl.Series) -> FloatArray | None:
-    """Return a column as numbers (n,), percent signs removed; None for others and with gaps."""
+    """Return a polars column as numbers (n,), percent signs removed.
+
+    None for columns of other types, with missing cells, or of months such as 01.2024.
+    """
     import polars as pl
 
     if cells.dtype == pl.String:
@@ -932,7 +998,10 @@ def _as_floats(cells: pl.Series) -> FloatArray | None:
 
 
 def _counts_on(numbers: FloatArray) -> bool:
-    """Return whether numbers look like row numbers (1, 2, 3, …) or years, not like counts."""
+    """Return whether numbers look like row numbers or years, not like counts.
+
+    ``numbers`` (n,) are like that if each is the one before plus 1, or all are from 1900 to 2100.
+    """
     years = ((numbers >= 1900) & (numbers <= 2100)).all()
     return bool((numbers.size > 1 and (np.diff(numbers) == 1).all()) or years)
 

@@ -104,8 +104,9 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
     """Return readings for columns whose first cells look like the role that is lacking.
 
     Each reading has the options of :func:`read_predictions` to add, and a condition in words.
-    ``head`` are the first rows, ``wanted`` the options given, and ``lacking`` "label", "probs" or
-    "predicted_label". If nothing fits, the one reading has placeholders such as COLUMN.
+    ``head`` are the first rows as a polars frame, ``wanted`` has the options that the user gave,
+    and ``lacking`` is "label", "probs" or "predicted_label". If nothing fits, the one reading has
+    placeholders such as COLUMN.
     """
     found = _Readings(head, wanted).readings(lacking)
     return [
@@ -117,7 +118,8 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
 def _as_pattern(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a pattern such as ``p_*`` for a list of more than 20 columns, else the value itself.
 
-    The pattern must stand for these columns in their order, among those of ``schema``.
+    ``value`` is the value of an option, text with commas between columns. ``schema`` maps the names
+    of all columns to their types; the pattern must stand for these columns in their order.
     """
     if not isinstance(value, str) or value.count(",") < NAMED_IN_COMMAND:
         return value
@@ -136,8 +138,9 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
     Options are columns ``name_0``, ``name_1``, … of text, as many as probabilities and in their
     order, all different in every row. If they are the same words in all rows, these are the
-    classes; otherwise the classes are the positions of the options. () if no columns fit, or
-    several. ``cells`` is what was read from ``table``.
+    classes; otherwise the classes are the positions of the options. The reading has options of
+    :func:`read_predictions` to set. () if no columns fit, or several. ``cells`` are the evaluated
+    cells that were read from ``table``, the open table.
     """
     import polars as pl
 
@@ -183,7 +186,9 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings in which an unused text column is the predicted class; () if none fits.
 
-    ``cells`` is what was read from ``table``: one column of probabilities and a label of words.
+    A reading has options of :func:`read_predictions` to set, and the condition under which it is
+    right. ``cells`` are the evaluated cells that were read from ``table``, the open table; they
+    need one column of probabilities and a label of words.
     """
     import polars as pl
 
@@ -201,10 +206,12 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
 
 def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
-    """Return readings with other columns as the label, where the one that was named holds amounts.
+    """Return readings with other columns as the label, where the one that was read holds amounts.
 
-    Amounts are more than 50 different numbers, such as those of a coordinate y. () if the label
-    holds none. ``cells`` is what was read from ``table``.
+    Amounts are more than 50 different numbers, such as values of a coordinate y. A reading has
+    options of :func:`read_predictions` to set, and the condition under which it is right. () if the
+    label holds none. ``cells`` are the evaluated cells that were read from ``table``, the open
+    table.
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -223,8 +230,9 @@ def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return the reading in which a label of several codes is the end of a follow-up.
 
-    There has to be a column of times, and 3 codes or more; else (). ``cells`` is what was read from
-    ``table``.
+    It sets the options ``event``, ``competing``, ``time`` and ``horizon`` of
+    :func:`read_predictions`. There has to be an unused column of times, and 3 to 10 codes; else ().
+    ``cells`` are the evaluated cells that were read from ``table``, the open table.
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -247,8 +255,9 @@ def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...
 def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -> bool:
     """Return whether a column of two codes is a threshold of predictions p (n,).
 
-    ``coded`` are codes (n,) and their words, None for a column of fractions, which is none. Rows
-    without prediction or code are ignored.
+    ``coded`` are (codes (n,), words): the words are the values that the codes number, and −1 is a
+    missing cell; None for a column of fractions, which is no threshold. Rows without prediction or
+    code are ignored; 20 others are needed.
     """
     if coded is None:
         return False
@@ -257,16 +266,18 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
 
 
 class _Readings(Head):
-    """Guesses of columns, put together to readings with their conditions in words.
+    """First rows of a table, with guesses of what its columns are, put together to readings.
 
     A reading has keyword arguments of :func:`read_predictions`, such as ``{"label": "died"}``, and
-    the condition under which they are right; ``Options`` are such arguments alone.
+    the condition in words under which they are right; ``Options`` are such arguments alone.
     """
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings for the role that is ``lacking``: label, probs or predicted_label.
+        """Return likely readings of the table for the role that is lacking.
 
-        If there is none, or too many, one reading has placeholders such as COLUMN.
+        ``lacking`` is "label", "probs" or "predicted_label". A reading has arguments of
+        :func:`read_predictions`, and the condition under which they are right. If there is none, or
+        too many, one reading has placeholders such as COLUMN.
         """
         if grades := self.of_grades():
             return grades
@@ -325,7 +336,8 @@ class _Readings(Head):
     def has_answers(self, options: Options) -> bool:
         """Return whether one prediction stands beside a label of more than two classes.
 
-        ``options`` are the guessed ones, to which the given ones are added.
+        ``options`` are guessed arguments of :func:`read_predictions`, to which the given ones are
+        added.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
@@ -333,10 +345,11 @@ class _Readings(Head):
         return len(listed) == 1 and name in self.words and self.words[name].n_unique() > 2
 
     def ending_alike(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
-        """Return the pairs without those such as obs_A with pred_B, if obs_A with pred_A is one.
+        """Return pairs of outcome and prediction without pairs such as obs_A with pred_B.
 
-        ``pairs`` are (options, condition). A pair of plain columns is left out if its names end
-        unlike, and either of them has a pair in which they end alike.
+        ``pairs`` are (options, condition), with arguments ``label`` and ``probs`` of
+        :func:`read_predictions`. A pair of plain columns is left out if its names end unlike, and
+        either of them has another pair in which they end alike, such as obs_A with pred_A.
         """
         names = [(str(o.get("label", "")).strip('"'), str(o.get("probs", "")).strip('"'))
                  for o, _ in pairs]  # fmt: skip
@@ -352,8 +365,10 @@ class _Readings(Head):
     def several_labels(self) -> list[Reading]:
         """Return readings of pairs such as p_A, y_A of columns: labels of a row, or models.
 
-        Columns of 0 and 1 are called after the columns of predictions but for their beginning. []
-        if there are no such pairs, or if predictions sum to 1 as those of one label do.
+        Columns of 0 and 1 are called after the columns of predictions but for their beginning.
+        There are two readings, for the commands ``audit`` and ``compare``, each with options of
+        :func:`read_predictions`; [] if there are no such pairs, or if predictions sum to 1 as they
+        do for one label.
         """
         if self.given.keys() - {"features"}:
             return []
@@ -386,7 +401,9 @@ class _Readings(Head):
         """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.
 
         They must end alike, as pred_A, pred_B and actual_A, actual_B do, and the name of one group
-        must say that it holds shares; otherwise the list is empty.
+        must say that it holds shares; otherwise the list is empty. The reading sets ``probs`` and
+        ``votes``, arguments of :func:`read_predictions`, with the placeholder NUMBER for the number
+        of votes.
         """
         families = [in_order(names) for names in self.families([*self.numbers])]
         if self.given.keys() & {"probs", "label", "event"} or len(families) != 2:
@@ -404,8 +421,9 @@ class _Readings(Head):
     ) -> list[Reading]:
         """Return the reading of votes on each row, where ``pairs`` name no other outcome; or [].
 
-        ``pairs`` are the likely outcomes with predictions, ``probs`` the guessed options for the
-        predictions.
+        It sets ``votes``, an argument of :func:`read_predictions`. ``pairs`` are (options,
+        condition) of likely outcomes with predictions, ``probs`` the guessed options for the
+        predictions alone.
         """
         counts = self.votes(probs)
         columns = {root for r in counts for root in self.roots(r.options["votes"])}
@@ -416,7 +434,9 @@ class _Readings(Head):
     def votes(self, probs: Sequence[Options]) -> list[Reading]:
         """Return the reading of two columns of counts called after no and yes: votes of each row.
 
-        ``probs`` are the guessed options for the predictions. [] if there are none or several.
+        It sets ``votes``, an argument of :func:`read_predictions`. ``probs`` are the guessed
+        options for the predictions. [] if there are no such columns, or several, and unless there
+        is one prediction.
         """
         if self.given.keys() & {"label", "event", "votes"} or len(probs) != 1:
             return []
@@ -436,8 +456,10 @@ class _Readings(Head):
     ) -> list[Reading]:
         """Return the reading of three or more numbered columns of no and yes: votes of each row.
 
-        ``pairs`` are the likely outcomes with predictions, all of which have to use one of these
-        columns; ``probs`` are the guessed options for the predictions. Otherwise it is [].
+        It sets ``votes``, an argument of :func:`read_predictions`, to sums over these columns.
+        ``pairs`` are (options, condition) of likely outcomes with predictions, all of which have to
+        use one of these columns; ``probs`` are the guessed options for the predictions. Otherwise
+        it is [].
         """
         if "label" in self.given or len(probs) != 1:
             return []
@@ -461,9 +483,10 @@ class _Readings(Head):
     ) -> Iterator[tuple[Options, str]]:
         """Yield (options, condition) for each outcome with each prediction, both in one dict.
 
-        ``outcomes`` and ``probs`` are the guesses of both. Pairs that use one column for both, or
-        whose label is the predicted class, are left out. The option ``drop_missing`` is set where
-        rows lack a prediction.
+        Options are arguments of :func:`read_predictions`. ``outcomes`` are (options, condition) of
+        guessed outcomes, ``probs`` options of guessed predictions. Pairs that use one column for
+        both, or whose label is the predicted class, are left out. The option ``drop_missing`` is
+        set where rows lack a prediction, ``classes`` where names do not tell their order.
         """
         for outcome, when in outcomes:
             for p in probs:
@@ -479,8 +502,10 @@ class _Readings(Head):
     def family(self, options: Mapping[str, Any]) -> tuple[list[str], pl.Series] | None:
         """Return (ends, words): the name ends of several columns of probabilities, and label words.
 
-        ``ends`` are in the order of the columns that ``options`` or the given options name;
-        ``words`` is the column of the label. None if there is one column only.
+        ``ends`` are in the order of the columns, in lower case; ``words`` is the label as a polars
+        column of text. ``options`` are guessed arguments of :func:`read_predictions` that name the
+        columns and the label, or else the given ones do. None if there is one column of
+        probabilities only, or no label of words.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
@@ -493,9 +518,10 @@ class _Readings(Head):
     def class_orders(self, options: Mapping[str, Any]) -> list[tuple[Options, str]]:
         """Return (options, condition) for each likely order of classes that names do not tell.
 
-        ``options`` name the columns of probabilities. Each dict returned is ``{"classes":
-        "a,b,c"}``; if no order is likely, it has placeholders ``CLASS1,CLASS2``; if names tell
-        the classes, it is {}.
+        ``options`` are guessed arguments of :func:`read_predictions` that name the columns of
+        probabilities. Each dict returned is ``{"classes": "a,b,c"}``, with the condition in words;
+        if no order is likely, it has placeholders ``CLASS1,CLASS2``; if names tell the classes, it
+        is {}.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or "classes" in options:
@@ -524,7 +550,8 @@ class _Readings(Head):
     def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:
         """Return the numbers of several columns of probabilities, (n, K); None for other cells.
 
-        ``options`` name the columns, or else the given options.
+        ``options`` are guessed arguments of :func:`read_predictions` that name the K columns, or
+        else the given ones do.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         found = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
@@ -534,7 +561,8 @@ class _Readings(Head):
     def is_argmax(self, options: Mapping[str, Any]) -> bool:
         """Return whether the label is the class of the largest probability in every row seen.
 
-        ``options`` name the columns of probabilities and the label.
+        ``options`` are guessed arguments of :func:`read_predictions` that name the columns of
+        probabilities and the label. False for fewer than 20 rows.
         """
         found = self.family(options)
         if found is None:
@@ -548,10 +576,11 @@ class _Readings(Head):
         return said == [ends[k] for k in top] or said == [str(k) for k in top]
 
     def without_gaps(self, options: Mapping[str, Any]) -> Options:
-        """Return ``{"drop_missing": True}`` if more than a few rows lack a prediction, else {}.
+        """Return ``{"drop_missing": True}`` if over 1 % of the rows lack a prediction, else {}.
 
-        It is {} as well if rows lack an outcome, or the option is given. ``options`` name the
-        columns of predictions and outcomes.
+        It is {} as well if other rows lack an outcome, or the option is given. ``options`` are
+        guessed arguments of :func:`read_predictions` that name the columns of predictions and
+        outcomes.
         """
         gaps: dict[str, Any] = {}
         for option in ("probs", "label", "predicted_label"):
@@ -574,9 +603,10 @@ class _Readings(Head):
     def of_answers(self, probs: Sequence[Options], lacking: str) -> list[Reading]:
         """Return readings in which one column is the model's answer and another the truth.
 
-        Both hold the same words. Which is which makes no difference: the answer is right where they
-        are equal. ``probs`` are the guessed options for the confidence, and ``lacking`` is the role
-        that the user has not named. [] if no two columns fit.
+        A reading has arguments of :func:`read_predictions`, and the condition under which they are
+        right. Both columns hold the same words. Which is which makes no difference: the answer is
+        right where they are equal. ``probs`` are the guessed options for the confidence, and
+        ``lacking`` is the role that the user has not named. [] if no two columns fit.
         """
         if self.given.keys() & {"event"} or (
             "label" in self.given and lacking not in ("predicted_label", "probs")
@@ -608,8 +638,9 @@ class _Readings(Head):
     def ranks_answers(self, reading: Reading) -> float:
         """Return z of a rank test whether right answers have higher confidences than wrong ones.
 
-        It is positive if they have. ``reading`` names the columns of confidence, answer and truth;
-        0 if one cannot be read.
+        z is standard normal without association, and positive if right answers have higher ones.
+        ``reading`` has options that name the columns of confidence, answer and truth; 0 if one
+        cannot be read.
         """
         said = {**self.given, **reading.options}
         p = numbers_of(self.frame.select(self.terms(said["probs"])[0].expr).to_series())
@@ -624,12 +655,16 @@ class _Readings(Head):
         return order_of_events(p[known], right[known] * 1)[1]
 
     def one_column(self, option: str) -> str | None:
-        """Return the column that an option names; None without it, and for an expression."""
+        """Return the column that an option of the user names, or None.
+
+        It is None without the option, and for an expression or several columns. ``option`` is the
+        name of the option, such as "label".
+        """
         listed = self.terms(self.given.get(option))
         return listed[0].column if len(listed) == 1 else None
 
     def in_roles(self, a: str, b: str) -> tuple[str, str]:
-        """Return two columns as (answer, truth), judged by their names.
+        """Return two columns as (answer, truth), judged by their names ``a`` and ``b``.
 
         They stay in this order if the user named one; in alphabetical order if no name tells.
         """
@@ -641,9 +676,10 @@ class _Readings(Head):
         )
 
     def constant_truths(self) -> list[str]:
-        """Return columns of text called the truth whose one word is that of a question asked often.
+        """Return columns of text that are called the truth and hold a single word.
 
-        Another column has to hold that word among others.
+        It is the truth of one question that was asked often; another column, of answers, has to
+        hold the word among others.
         """
         words = {n: {*self.words[n].to_list()} for n in self.words if self.is_text(n)}
         found = []
@@ -655,7 +691,11 @@ class _Readings(Head):
         return found
 
     def share_words(self, a: str, b: str) -> bool:
-        """Return whether two columns hold the same words, ignoring case and common affixes."""
+        """Return whether two columns hold the same words, ignoring case and common affixes.
+
+        ``a`` and ``b`` are their names. At least half of the words of the column with fewer words
+        have to be common, and at least two.
+        """
         if b in self.constant_truths():
             return self.frame[b][0] in {*self.words[a].to_list()} if a in self.words else False
         listed = []
@@ -676,8 +716,10 @@ class _Readings(Head):
     def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
         """Return readings of each column in ``probs`` that may be the confidence in an answer.
 
-        ``a`` is the column of the answer and ``b`` that of the true label; ``probs`` are the
-        guessed options for predictions, and ``lacking`` is the option that the command needs.
+        A reading has arguments of :func:`read_predictions`, and the condition under which they are
+        right. ``a`` is the column of the answer and ``b`` the column of the true label; ``probs``
+        are the guessed options for predictions, and ``lacking`` is the role that the user has not
+        named.
         """
         found = []
         for options in probs:
@@ -705,7 +747,9 @@ class _Readings(Head):
     def of_confidence(self, answers: Sequence[Reading]) -> list[Reading]:
         """Return readings of a confidence: in an answer, or with a label that says "right".
 
-        ``answers`` are the readings that name the answer.
+        A reading has arguments of :func:`read_predictions`, and the condition under which they are
+        right. ``answers`` are the readings that name the answer. If there is none, it has the
+        placeholder COLUMN.
         """
         labels = [n for n in self.words if key(n) in LABELS]
         if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
@@ -721,8 +765,9 @@ class _Readings(Head):
     def verdicts(self) -> list[Reading]:
         """Return readings by which one word of a column says that an answer was right.
 
-        The confidences have to be higher in the rows with that word. [] if there is none, or too
-        many.
+        A reading sets ``label``, an argument of :func:`read_predictions`, to a comparison with the
+        word. The confidences have to be higher in the rows with that word. [] if there is none, or
+        more than six.
         """
         found = []
         for options in self.probabilities():
@@ -740,9 +785,10 @@ class _Readings(Head):
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
     def of_grades(self) -> list[Reading]:
-        """Return readings of a small table as counts of grades, for the command ``grades``.
+        """Return readings of a small table as counts of grades, for the command ``grades``; or [].
 
-        Or [].
+        Grades are groups of rows with a predicted probability. A reading has options of
+        :func:`caltest.grade_tests`. [] if the user named columns already.
         """
         if self.given:
             return []
@@ -759,14 +805,19 @@ class _Readings(Head):
         return [Reading(o, r.when, verb="grades") for o, r in zip(sided, readings, strict=True)]
 
     def both_sides(self, reading: Reading) -> Options:
-        """Return the option of a two-sided test; {} for grades of credit, tested for high risk."""
+        """Return the option of a two-sided test, ``{"alternative": "two-sided"}``, or {}.
+
+        It is {} for grades of credit, which are tested for a risk that is underestimated.
+        ``reading`` names the columns of counts; words in these names tell.
+        """
         words = {word for what in REQUIRED for word in key(str(reading.options[what])).split("_")}
         return {} if words & CREDIT_WORDS else {"alternative": "two-sided"}
 
     def are_counts(self, reading: Reading) -> bool:
-        """Return whether events are as many as predicted, within a factor of two, in all rows.
+        """Return whether all events together are as many as predicted, within a factor of two.
 
-        ``reading`` names the columns of counts: of rows, of events, and of the probability.
+        Rows with events also have to have higher predicted numbers of them. ``reading`` has options
+        that name the columns of counts: of rows, of events, and of the probability.
         """
         listed = (self.terms(reading.options[what]) for what in REQUIRED)
         cells = (self.frame.select(t[0].expr).to_series() if t else None for t in listed)
@@ -785,8 +836,9 @@ class _Readings(Head):
     ) -> list[Reading]:
         """Return readings in which rows were followed for a time.
 
-        Each sets ``event``, ``time`` and ``horizon`` in place of the label. ``pairs`` are guessed
-        options for outcome and prediction with their conditions, ``probs`` those for predictions.
+        Each sets ``event``, ``time`` and ``horizon``, arguments of :func:`read_predictions`, in
+        place of the label. ``pairs`` are (options, condition) of guessed outcomes with predictions,
+        ``probs`` the guessed options for predictions alone.
         """
         place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
         when = f"rows were followed for {self.times[0]}"
@@ -817,7 +869,12 @@ class _Readings(Head):
         return found
 
     def with_horizon(self, reading: Reading) -> Reading:
-        """Return a reading with the horizon that the name of its prediction says, if it does."""
+        """Return a reading with the horizon that the name of its prediction says, if it does.
+
+        ``reading`` has options of :func:`read_predictions` for follow-up; its placeholder NUMBER is
+        replaced, and the condition says so. A column such as OS24 is the probability to survive, of
+        which the complement is read.
+        """
         said = {**self.given, **reading.options}
         names = [root for term in self.terms(said.get("probs")) for root in term.roots]
         time = self.times[0]
@@ -837,10 +894,11 @@ class _Readings(Head):
     def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
         """Return readings in which a value of a column is the event and other ends are competing.
 
-        ``probs`` are options for predictions, ``place`` the options for time and horizon, and
-        ``followed`` the condition in words that rows were followed. If there would be too many
-        readings, the columns of predictions stay a placeholder. The list is empty if no column of
-        codes is related to the predictions.
+        They set arguments of :func:`read_predictions`. ``probs`` are the guessed options for
+        predictions, ``place`` the options for time and horizon, and ``followed`` the condition in
+        words that rows were followed. If there would be too many readings, the columns of
+        predictions stay a placeholder. The list is empty if no column of codes is related to the
+        predictions.
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
@@ -871,9 +929,10 @@ class _Readings(Head):
         return readings if len(readings) > 1 else [Reading(readings[0].options, followed)]
 
     def two_ends(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
-        """Return (options, condition) for each of two ends beside "censored" in a column.
+        """Return (options, condition) for each of two ends beside "censored" in a column of text.
 
-        Options are ``event`` and ``competing``, as SQL. An end whose word is in the name of the
+        Options are ``event`` and ``competing``, arguments of :func:`read_predictions` as SQL; the
+        condition says in words which end is the event. An end whose word is in the name of the
         predictions, of which ``probs`` are the options, comes first. [] without such a column.
         """
         called = "_".join(key(r) for p in probs for r in self.roots(p.get("probs")))
@@ -891,9 +950,9 @@ class _Readings(Head):
         return []
 
     def ends(self, name: str) -> list[str]:
-        """Return the codes above 0 of a column that holds 0, 1, 2 (and 3) as text.
+        """Return the codes above 0, as text, of a column that holds 0, 1, 2 (and 3); [] for others.
 
-        [] for others.
+        ``name`` is the column.
         """
         if name not in self.numbers or self.is_text(name) or name in self.times:
             return []
@@ -904,8 +963,9 @@ class _Readings(Head):
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
         """Return the pairs whose predictions clearly rank the outcomes; all of them if none does.
 
-        ``pairs`` are (options, condition). For a guessed event (a pair with a condition), events
-        have to have higher predictions.
+        ``pairs`` are (options, condition), with arguments ``probs`` and ``label`` of
+        :func:`read_predictions`. For a guessed event (a pair with a condition), events have to have
+        higher predictions. All pairs are returned as well if one cannot be read.
         """
         scores = []
         for options, when in pairs:
@@ -922,8 +982,9 @@ class _Readings(Head):
     def followed_for(self, options: Mapping[str, Any]) -> Column | None:
         """Return the first unused column that relates to outcomes as follow-up times do.
 
-        It may be the days between two columns of dates. ``options`` are the suggested ones. None if
-        there is none, or if the options select no rows.
+        It is a :class:`Column`, a name with values and the SQL of them, and may be the days between
+        two columns of dates. ``options`` are the suggested arguments of :func:`read_predictions`.
+        None if there is none, or if the options select no rows.
         """
         rows = self.rows(options)
         if rows is None:
