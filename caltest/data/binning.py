@@ -40,8 +40,9 @@ def coordinate(probs: FloatArray) -> FloatArray | None:
 
 
 def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
-    """Return the single coordinate (n,) that a binning cuts.
+    """Return the single coordinate (n,) of probabilities that a binning cuts.
 
+    ``probs`` is (n,), returned unchanged, or (n, 2), of which the first column is returned.
     StatisticError for more than two classes; ``binning`` is named in the message.
     """
     x = coordinate(probs)
@@ -56,7 +57,8 @@ def one_coordinate(probs: FloatArray, binning: object) -> FloatArray:
 def _cell_numbers(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
     """Return the number of the bin of each x, (n,), between increasing ``edges`` (m,): 0 to m.
 
-    An edge belongs to the bin that is closed on its side.
+    ``closed`` is the side on which bins are closed: with "right" an edge belongs to the bin below
+    it, with "left" to the bin above.
     """
     return np.searchsorted(edges, x, side="left" if closed == "right" else "right")
 
@@ -65,15 +67,17 @@ def _cell_numbers(x: FloatArray, edges: FloatArray, closed: Closed) -> IntArray:
 class UniformBins(Written):
     """Bins of equal width; for K > 2 the cells of a grid with m bins along every axis.
 
-    Bin j is ((j)/m, (j+1)/m] when ``closed="right"`` (Guo et al. 2017), [(j)/m, (j+1)/m) when
-    ``closed="left"`` (scikit-learn, netcal); the values 0 and 1 always belong to the end bins.
-    Edges are compared as decimals: 0.6, and also 0.1 + 0.5, lies on the third edge of five bins.
+    Bin j of the m = ``n_bins`` bins is (j/m, (j+1)/m] when ``closed="right"`` (Guo et al. 2017),
+    [j/m, (j+1)/m) when ``closed="left"`` (scikit-learn, netcal); the values 0 and 1 always belong
+    to the end bins. Edges are compared as decimals: 0.6, and also 0.1 + 0.5, lies on the third edge
+    of five bins.
 
     For K > 2 ``axes="all"`` cuts all K axes (CalibrationErrors.jl; the result does not depend on
     the order of the classes), ``"first"`` the first K − 1 (the code of Vaicenavicius et al.). O(n K
     log m) time; n K bytes of memory for m ≤ 256.
 
-    Called on probabilities (n, K) or (n,) it returns the number of the cell of each row, (n,).
+    Called on probabilities (n,) or (n, K) it returns the number of the cell of each row, (n,). For
+    K = 2 the first column is cut; for K > 2 the occupied cells are numbered from 0.
 
     Examples
     --------
@@ -119,11 +123,12 @@ class EdgeBins(Written):
     """Bins with given inner edges along the one coordinate of a two-class problem.
 
     Rating grades, risk groups, or the exact edges of another program: m edges make m + 1 bins, and
-    an edge belongs to the bin that is ``closed`` on its side. They are compared as they are, to the
-    last bit. O(n log m). StatisticError when the edges do not increase within [0, 1], or for more
-    than two classes.
+    an edge belongs to the bin that is ``closed`` on its side, "right" or "left". They are compared
+    as they are, to the last bit. O(n log m). StatisticError when the edges do not increase within
+    [0, 1], or for more than two classes.
 
-    Called on probabilities it returns the number of the bin of each row, (n,), from 0.
+    Called on probabilities (n,), or (n, 2), of which the first column is cut, it returns the number
+    of the bin of each row, (n,), from 0.
 
     Examples
     --------
@@ -155,13 +160,14 @@ class EdgeBins(Written):
 class QuantileBins(Written):
     """Bins of (nearly) equal mass along the one coordinate of a two-class problem.
 
-    The sorted values are cut at ranks ⌈j n / m⌉ (⌊j n / m⌋ for ``closed="left"``, the mirror
-    image); equal values are never separated, so heavy ties give fewer bins than asked for. With
-    ``closed="right"`` an edge is the last value of its bin, with ``"left"`` the first of the next.
-    StatisticError for more than two classes: equal mass has no meaning along several axes, use
-    :class:`VarianceTree` or a two-class lens. O(n log n).
+    The sorted values are cut at ranks ⌈j n / m⌉ for m = ``n_bins`` (⌊j n / m⌋ for
+    ``closed="left"``, the mirror image); equal values are never separated, so heavy ties give fewer
+    bins than asked for. With ``closed="right"`` an edge is the last value of its bin, with
+    ``"left"`` the first of the next. StatisticError for more than two classes: equal mass has no
+    meaning along several axes, use :class:`VarianceTree` or a two-class lens. O(n log n).
 
-    Called on probabilities it returns the number of the bin of each row, (n,), from 0.
+    Called on probabilities (n,), or (n, 2), of which the first column is cut, it returns the number
+    of the bin of each row, (n,), from 0.
 
     Examples
     --------
@@ -220,7 +226,10 @@ class VarianceTree(Written):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Numbers of rows (smallest cell that is split, smallest part it is split into)."""
+        """(Smallest cell that this tree splits, smallest part of it that may result), in rows.
+
+        They follow from ``min_size`` and ``stop``.
+        """
         by_node = (self.stop or {"median": "child", "mean": "node"}[self.split]) == "node"
         return (max(2, self.min_size), 1) if by_node else (2 * self.min_size, self.min_size)
 
@@ -278,10 +287,12 @@ def as_binning(bins: object, *, number: bool = True) -> Binning:
 class CutBins(Written):
     """Bins of about equal mass, cut as other programs cut them; presets use them.
 
-    Cuts are interpolated quantiles, midpoints between the last value of a bin and the first of the
-    next, or the values of ranks round(j n / m). ``n_bins=None`` makes ⌈n^⅓⌉ bins. Called on
-    probabilities it returns the number of the bin of each row, (n,). StatisticError for more than
-    two classes.
+    The m = ``n_bins`` bins are cut at interpolated quantiles (``at="quantile"``), at midpoints
+    between the last value of a bin and the first of the next (``"halfway"``), or at the values of
+    ranks round(j n / m) (``"rank"``). ``n_bins=None`` makes ⌈n^⅓⌉ bins. An edge belongs to the bin
+    that is ``closed`` on its side, "right" or "left". Called on probabilities (n,), or (n, 2), of
+    which the first column is cut, it returns the number of the bin of each row, (n,).
+    StatisticError for more than two classes.
     """
 
     n_bins: int | None

@@ -95,6 +95,12 @@ def doubts_of_arrays(
         Options that were given besides, and what the arguments are called in readings, by default
         ``probs`` and ``labels``.
 
+    Returns
+    -------
+    tuple of Question
+        The evidence against the way the arrays were read, as text, each with the readings it
+        supports; () if there is none.
+
     Notes
     -----
     O(n K) for rows that raise no question; O(n log n) otherwise and with follow-up.
@@ -133,7 +139,7 @@ def doubts_of_sums(
 
     The guards are ``against_outcomes``, ``predicted_class`` and ``lone_confidences`` of two
     classes, as of rows with the mean prediction of their cell; one cell may hold the threshold of
-    predicted classes. O(C).
+    predicted classes. O(C) for C cells.
 
     Parameters
     ----------
@@ -142,9 +148,14 @@ def doubts_of_sums(
     n, events : ndarray of shape (C,)
         Numbers of rows and of events.
     said : mapping of str to str
-        What the options are called.
+        The user's expressions by option, such as ``{"probs": "risk"}``.
     answers : bool or None
         Whether labels say if an answer was right; None if they may.
+
+    Returns
+    -------
+    tuple of Question
+        At most one: the evidence as text, with the readings it supports.
     """
     rows = Rows(p, events, said=said)
     k, total = float(events.sum()), float(n.sum())
@@ -180,7 +191,9 @@ def doubts_of_followup(
     """Return the questions that follow-up data raise about how they were read.
 
     ``probs`` (n,) are risks by the horizon, ``followup`` the times and events, ``clusters`` (n,)
-    the clusters of the rows, None without, and ``said`` maps options to the user's expressions.
+    the clusters of the rows, None without. ``said`` maps options such as "event" to the user's
+    expressions for them. A Question is the evidence as text, with the readings it supports; () if
+    there is none.
     """
     return _of_followup(probs, followup, clusters, dict(said or {}), arrays=False)
 
@@ -192,8 +205,9 @@ def _of_followup(
     """Return the questions that follow-up raises: swapped codes, and risks against outcomes.
 
     ``probs`` (n,) or (n, K) has the risk in its last column, ``followup`` the times and events, and
-    ``clusters`` (n,) the clusters or None; ``said`` maps options to the user's expressions, and
-    ``arrays`` says that readings are Python. () if nobody was followed to the horizon.
+    ``clusters`` (n,) the clusters or None. ``said`` maps options such as "event" to the user's
+    expressions, and ``arrays`` says that readings are Python, not SQL. A Question is the evidence
+    as text, with the readings it supports. () if nobody was followed to the horizon.
     """
     p = probs if probs.ndim == 1 else probs[:, -1]
     if followup.elapsed.max(initial=0.0) < followup.limit:
@@ -205,10 +219,10 @@ def _of_followup(
 
 
 def same_outcomes(first: IntArray, second: IntArray) -> bool:
-    """Return whether two samples have the same labels in the same order, and not by chance.
+    """Return whether two samples have the same labels in the same order, beyond chance.
 
-    ``first`` and ``second`` are labels (n,). Labels drawn at the frequencies of the first would
-    agree in at most 1 of 1000 samples.
+    ``first`` and ``second`` are labels (n,). Chance explains it if labels drawn at the frequencies
+    of the first would agree in more than 1 of 1000 samples.
     """
     if not np.array_equal(first, second):
         return False
@@ -219,8 +233,9 @@ def same_outcomes(first: IntArray, second: IntArray) -> bool:
 def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None:
     """Raise DoubtfulInputError if two models said to predict other observations share all outcomes.
 
-    ``first`` and ``second`` are the labels (n,) of their rows, which are the same in the same order
-    if they share them; ``as_is`` says that they are meant so, and nothing is raised.
+    ``first`` and ``second`` are the labels (n,) of the rows of the two models. They are shared if
+    they are equal row by row and chance does not explain it (:func:`same_outcomes`). ``as_is`` says
+    that they are meant so, and nothing is raised.
     """
     if not as_is and same_outcomes(first, second):
         raise DoubtfulInputError(
@@ -234,12 +249,14 @@ def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None
 def answered(
     asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
 ) -> tuple[str, ...]:
-    """Return notes on the questions ``asked`` that are doubts, or that ``as_is`` has overruled.
+    """Return notes on the questions ``asked``, one text each, or raise for one that must stop.
 
-    A note is a Doubt, a kind of text, unless its question could not explain a miscalibration.
-    Without ``as_is`` the first question that must be answered raises DoubtfulInputError, with the
-    alternative readings. With ``arrays`` its message suggests Python arguments. Otherwise the
-    caller names the option to go on.
+    A Question is evidence against the way data were read. The first one that ``asks`` raises
+    DoubtfulInputError with its alternative readings, unless ``as_is`` is true; then the note says
+    that it was overruled. The others are doubts, noted as they are. A note is a Doubt (a kind of
+    str that puts p-values in doubt) if its question could explain a miscalibration, a
+    DependenceDoubt if rows seem to depend, else a plain str. With ``arrays`` the message of the
+    error suggests Python arguments; without, the caller adds how to go on.
     """
     notes = list[str]()
     for question in asked:
@@ -259,7 +276,11 @@ def answered(
 
 
 def _in_python(question: Question) -> str:
-    """Return a sentence that suggests Python arguments for each reading, and ``as_is``."""
+    """Return a sentence that suggests Python arguments for each reading, and ``as_is``.
+
+    ``question`` is evidence against the way arrays were read, with the readings it supports; those
+    with placeholders are left out.
+    """
     ways = [
         (f"pos_label={value!r}" if option == "pos_label" else f"{value}")
         + (f" if {reading.when}" if reading.when else "")
@@ -280,8 +301,8 @@ def against_outcomes(rows: Rows) -> Question | None:
     It asks if 1 − p is 1000 times as likely as p (log L(1 − p) − log L(p) ≥ log 1000), and the area
     under the ROC curve is at least three standard errors below 0.5. Both are divided by the largest
     design effect over clusters or, without these, over unused columns of text and whole numbers.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y, w = rows.risks, rows.labels, rows.weights
     if p is None or rows.n < 5 or (rows.followed and w is None) or (w is not None and not w.any()):
@@ -304,8 +325,9 @@ def against_outcomes(rows: Rows) -> Question | None:
 def _against(rows: Rows, area: float, z: float) -> Question:
     """Return the question of events that are rarer where predictions are higher.
 
-    ``area`` is the area under the ROC curve and ``z`` its distance from 0.5 in standard errors.
-    ``rows`` are the predictions and outcomes.
+    ``rows`` are the predictions and outcomes. ``area`` is the area under the ROC curve and ``z``
+    its distance from 0.5 in standard errors, negative. The Question is the evidence as text, with
+    the readings it supports, such as the probability of the other event.
     """
     probs, outcome = rows.words("probs"), rows.outcome
     rarer = f"events are rarer where {probs} are" if rows.arrays else (
@@ -325,8 +347,9 @@ def _against(rows: Rows, area: float, z: float) -> Question:
 def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
     """Return, in a tuple, the reading of p as the confidence in a predicted class.
 
-    ``rows`` are the predictions and outcomes, ``probs`` the user's expression for p. The tuple is
-    empty where some p are below 0.5.
+    ``rows`` are the predictions and outcomes, ``probs`` the user's expression for p. A Reading has
+    the options that say so, and the condition under which they are right. The tuple is empty where
+    some p are below 0.5, with follow-up, and where labels say whether answers were right.
     """
     p = rows.risks
     if p is None or rows.followed or rows.answers or p.min() < 0.5 - ROUNDED_OFF:
@@ -342,8 +365,8 @@ def _confidence(rows: Rows, probs: str) -> tuple[Reading, ...]:
 def _other_event(rows: Rows, probs: str) -> Reading:
     """Return the reading in which the probabilities belong to the other class.
 
-    Its option is ``{"probs": "1 - p"}``. ``rows`` are the predictions and outcomes, ``probs`` is
-    the user's expression for them.
+    Its option is ``{"probs": …}``, such as "1 - p", or the two columns swapped. ``rows`` are the
+    predictions and outcomes, ``probs`` is the user's expression for the predictions.
     """
     when = "the probability that the event does not occur"
     when = f"{probs} hold {when}" if rows.arrays else f"{probs} is {when}"
@@ -375,8 +398,8 @@ def predicted_class(rows: Rows) -> Question | None:
     For two classes all events then have higher predictions than all others; for more the label is
     the most probable class. It asks if such labels have probability L ≤ 1 / (1000 (n + 1)) under
     the predictions, where n + 1 is the number of thresholds. Labels that are certain do not count.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y = rows.probs, rows.labels
     if rows.followed or rows.n < 5:
@@ -399,7 +422,8 @@ def _follows_from_predictions(rows: Rows) -> Question:
     """Return the question that the label seems to be the predicted class, not the outcome.
 
     It is asked where the label follows from the predictions in every row. ``rows`` are the
-    predictions and outcomes.
+    predictions and outcomes. The Question is this evidence as text, with a reading that names
+    another label.
     """
     seem = "labels seem" if rows.arrays else f"{rows.outcome} seems"
     text = (
@@ -422,8 +446,8 @@ def permuted_classes(rows: Rows) -> Question | None:
     The order of the largest likelihood is 1000 K! times as likely as the given one, as there are K!
     orders; the shares of the classes are 1000 times as likely as the given order, and the other
     order 1000 times as likely as these. Logarithms are divided by the largest design effect.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y, w = rows.probs, rows.labels, rows.weights
     if p.ndim == 1 or not 3 <= p.shape[1] <= MOST_ORDERED or rows.n < FEWEST_ORDERED:
@@ -464,11 +488,13 @@ def class_places(k: int) -> str:
 def orders_of_classes(
     names: Sequence[str], words: Sequence[str], probs: FloatArray
 ) -> list[tuple[tuple[str, ...], str]]:
-    """Return (classes, condition) for usual orders of labels that columns do not name.
+    """Return pairs (classes, condition) for usual orders of labels that columns do not name.
 
-    They number the columns, or the classes by alphabet, from 0 or 1; or the columns are in the
-    alphabetical order of the labels. Only orders are returned under which the labels are 1000
-    times as likely as by their shares.
+    ``classes`` is a tuple of K label values in the order of the columns, ``condition`` a clause
+    that says when it is right. The values number the columns, or the classes by alphabet, from 0 or
+    1; or the columns are in the alphabetical order of the labels. Only orders are returned under
+    which the labels are 1000 times as likely as by their shares; [] if there is none. Labels that
+    begin the names of columns, such as B for "benign", give the one order.
 
     Parameters
     ----------
@@ -523,8 +549,9 @@ def _abbreviated(names: Sequence[str], seen: Sequence[str]) -> tuple[str, ...]:
 def _of_permuted(rows: Rows, kind: IntArray) -> Question:
     """Return the question of columns whose i-th is the probability of class ``kind[i]``.
 
-    ``rows`` are the predictions and outcomes, ``kind`` (K,) a permutation of 0 … K − 1. Its reading
-    has the columns or the classes in the right order.
+    ``rows`` are the predictions and outcomes, ``kind`` (K,) a permutation of 0 … K − 1. The
+    Question is the evidence as text, with a reading that has the columns or the classes in the
+    right order.
     """
     moved = np.flatnonzero(kind != np.arange(len(kind)))
     top = rows.probs.argmax(axis=1)
@@ -560,7 +587,8 @@ def cumulative(probs: FloatArray, columns: Sequence[str] | None = None) -> Quest
     """Return a question if columns are cumulative probabilities: they rise along every row to 1.
 
     ``probs`` is (n, K); ``columns`` are the names of its columns as SQL, None for arrays. The
-    reading has their differences. None if they are not cumulative.
+    Question is the evidence as text, with a reading that takes the differences of the columns. None
+    if they are not cumulative.
     """
     if probs.ndim < 2 or probs.shape[1] < 2 or len(probs) < 2:
         return None
@@ -586,7 +614,8 @@ def swapped_censoring(rows: Rows, followup: Followup) -> Question | None:
     The sign is that the times of rows *without* the event follow the predictions. It asks if Cox's
     score test has z ≥ 5 with code 0 as the event, at least 5 more than with code 1, and if one
     prediction for all rows is 20 √n times as likely as p under weights for censoring. ``rows`` are
-    the predictions, ``followup`` the times and events. None if it does not ask.
+    the predictions, with these weights, ``followup`` the times and events. The result is a Question
+    (evidence as text, with a reading that negates the event), or None.
     """
     p, w = rows.probs, rows.weights
     assert w is not None
@@ -625,8 +654,8 @@ def confidences(rows: Rows) -> Question | None:
     number of columns. If the column agrees with the label more often than p says, by two standard
     errors, it may be a copy of the label. Then one number for all rows must also be 1000 √n times
     as likely as p. Without such a column :func:`lone_confidences` decides. ``rows`` are the
-    predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y = rows.probs, rows.labels
     if p.ndim > 1 or rows.followed or "predicted_label" in rows.said or not rows.n:
@@ -657,8 +686,8 @@ def lone_confidences(rows: Rows) -> Question | None:
 
     It is asked if all p are at least one half, one number for all rows is 1000 √n times as likely,
     and labels do not say whether answers were right. It is not asked of the first of more rows.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p = rows.probs
     alone = rows.n >= FEWEST_ALONE and rows.answers is False and not rows.first
@@ -672,7 +701,8 @@ def lone_confidences(rows: Rows) -> Question | None:
 def likely_confidences(rows: Rows) -> Question:
     """Return the question whether p is the confidence in a class that is in no column.
 
-    ``rows`` are the predictions and outcomes.
+    ``rows`` are the predictions and outcomes. The Question is the evidence as text, with a reading
+    that asks for ``predicted_label``.
     """
     text = (
         f"all values of {rows.words('probs')} are at least 0.5, and one number for all rows is "
@@ -684,8 +714,9 @@ def likely_confidences(rows: Rows) -> Question:
 def _of_confidences(rows: Rows, column: Column, zero: str, one: str) -> Question:
     """Return the question whether predictions are the confidence that a column is right.
 
-    ``rows`` are the predictions and outcomes. ``column`` holds labels; ``zero`` and ``one`` are its
-    words for the outcomes 0 and 1.
+    ``rows`` are the predictions and outcomes. ``column`` is an unused column of predicted labels;
+    ``zero`` and ``one`` are its words for the outcomes 0 and 1. The Question is the evidence as
+    text, with a reading that sets ``predicted_label`` or ``label``.
     """
     label = rows.outcome
     plain = PLAIN_NAME.fullmatch(label) is not None
@@ -724,8 +755,10 @@ def decided_class(
 ) -> Question | None:
     """Return a question if the predicted class is a threshold of p, which then is no confidence.
 
-    ``p`` (n,) are the predictions, ``answers`` is the column of predicted classes, ``truth`` the
-    label, ``said`` the user's expressions by option. None if it is not.
+    ``p`` (n,) are the predictions, ``answers`` is the column of predicted classes, ``truth`` that
+    of labels, both coded. ``said`` has the user's expressions for the options "probs" and
+    "predicted_label". The Question is the evidence as text, with a reading in which p is the
+    probability of one class. None if no threshold separates the classes, or below 20 rows.
     """
     assert answers.coded is not None
     assert truth.coded is not None
@@ -750,9 +783,10 @@ def predicted_class_readings(
 ) -> tuple[Reading, ...]:
     """Return the readings in which ``probs`` is the confidence in a predicted class.
 
-    ``probs`` is the user's expression for it, and each reading sets ``predicted_label``. There is
-    one for each unused column that shares at least two words with the label; ``truth`` are the
-    words of the label.
+    A Reading is an option, here ``predicted_label``, with the condition under which it is right.
+    There is one for each of the ``unused`` columns that shares at least two words with the label;
+    () if there is none. ``truth`` are the words of the label, ``probs`` is the user's expression
+    for the predictions.
     """
     wanted = [word.lower() for word in truth]
     found = []
@@ -846,7 +880,7 @@ def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predi
 def step_of(p: np.ndarray) -> float:
     """Return the largest usual step, such as 0.01, of which all probabilities (n,) are multiples.
 
-    It is 0 if there is none, or there are few probabilities.
+    Steps are 0.25, 0.2, 0.1, 0.05, 0.02 and 0.01. It is 0 if there is none, and below 50 rows.
     """
     if p.size < ROWS_OF_STEPS:
         return 0.0

@@ -81,7 +81,10 @@ class End:
 
     @property
     def name(self) -> str:
-        """Name of the value in messages, with the name of its column where it is a number."""
+        """Name of this value in messages: the text, or the column with the number ("status 2").
+
+        A value such as "1" or "true" of a column of flags has the name of the column alone.
+        """
         words = {*self.column.coded[1]} if self.column.coded is not None else set()
         if self.column.words is not None and not words <= FLAGS:
             return self.word
@@ -98,7 +101,7 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
     and nearly all of these, are kinds of the event: asks if the weighted number of events is 3
     standard errors from the predicted one, and doubts otherwise.
 
-    The question is returned, or None if there is nothing to ask.
+    The result is a :class:`Question` (evidence as text, with alternative readings), or None.
 
     Parameters
     ----------
@@ -117,9 +120,11 @@ def other_events(rows: Rows, event: BoolArray, time: FloatArray) -> Question | N
 
 
 def values_of(columns: Iterable[Column]) -> Iterable[End]:
-    """Yield the values of columns that may say how follow-up ended.
+    """Yield an End for each value of ``columns`` that may say how follow-up ended.
 
-    They occur in at least five rows, in columns with few values.
+    An End has the column, the value as text, the rows that hold it, and an SQL condition for it.
+    Values occur in at least five rows and are absent from at least five, in columns of at most 12
+    values.
     """
     for column in columns:
         if column.coded is None or not 1 <= column.n_values <= MOST_ENDS:
@@ -162,8 +167,9 @@ def _ends_without(value: BoolArray, event: BoolArray, time: FloatArray, looked_a
 def _of_others(rows: Rows, found: Sequence[End]) -> Question:
     """Return the question whether the values ``found`` are competing events.
 
-    ``rows`` are the predictions and outcomes; each reading sets ``competing`` to a value's
-    condition.
+    ``rows`` are the predictions and outcomes. ``found`` are values of columns, each an End with its
+    column, its text and an SQL condition. The Question is the evidence as text; each of its
+    readings sets ``competing`` to a value's condition.
     """
     readings = [
         Reading({"competing": end.sql}, f"{end.name} is a competing event") for end in found
@@ -186,7 +192,10 @@ def _kinds_of_event(rows: Rows, event: BoolArray, ends: Sequence[End]) -> Questi
     """Return a question or doubt if values of one column are kinds of the event, such as causes.
 
     ``rows`` are the predictions and outcomes, ``event`` (n,) marks the rows with the event, and
-    ``ends`` are values of columns. None if no column divides the events.
+    ``ends`` are values of columns, each with the rows that hold it. The Question is the evidence as
+    text; each of its readings takes one kind as the event and the others as competing events. It is
+    a doubt (``asks`` False) if as many events of all kinds occurred as predicted. None if no column
+    divides the events.
     """
     share = float(event.mean())
     kinds: dict[str, list[End]] = {}
@@ -220,6 +229,7 @@ def likely_ends(
 ) -> list[tuple[End, list[End]]]:
     """Return pairs (value, other ends): values that may be the predicted event, most likely first.
 
+    Each value is an End: a column, a value as text, the rows that hold it, and an SQL condition.
     Times have to follow p (n,) among the rows of such a value: Cox's score test has z at least 3.5
     from 0, and 2.5 further from it than for each other value of its column. p must not explain how
     its times differ from the others' (z at least 3 from 0, within ten groups of p). Other ends are
@@ -302,8 +312,8 @@ def follow_up(rows: Rows) -> Question | None:
     The column is named like a time, or events have lower values of it (:func:`like_time`). If the
     label was found by its name, a time known by its name only is a doubt, not a question. Censoring
     hides events, so it explains fewer events than predicted, never more. ``rows`` are the
-    predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     if rows.followed or rows.risks is None:
         return None
@@ -336,7 +346,10 @@ def follow_up(rows: Rows) -> Question | None:
 
 
 def is_time(column: Column) -> bool:
-    """Return whether a column is named like a time and holds more than ten numbers ≥ 0."""
+    """Return whether a column is named like a time and holds more than ten different numbers ≥ 0.
+
+    At least one of the numbers of ``column`` is above 1.
+    """
     if column.words is not None or column.values.dtype.kind not in "iuf":
         return False
     if not called_time(column.name):

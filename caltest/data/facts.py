@@ -212,7 +212,8 @@ def refuse_names(marks: AnyArray, name: str) -> None:
 def refuse_ids(weights: AnyArray, name: str) -> None:
     """Raise InvalidPredictionsError for weights that are row identifiers.
 
-    They are recognised by their name, or as consecutive integers of which each occurs once.
+    ``weights`` (n,) are the values of the column called ``name``. Identifiers are whole numbers of
+    which each occurs once, and which are consecutive or in a column with the name of an identifier.
     """
     n, whole = len(weights), weights.dtype.kind in "iuf" and bool((weights % 1 == 0).all())
     if not whole or n <= MOST_LEVELS or np.unique(weights).size < n:
@@ -226,10 +227,14 @@ def refuse_ids(weights: AnyArray, name: str) -> None:
 
 
 def as_groups(values: object, n: int) -> AnyArray:
-    """Return the subgroup of every row, (n,), or (n, J) for a table of J columns.
+    """Return the subgroup of every row as text, (n,), or (n, J) for J ways to group the rows.
 
-    ``values`` is an array (n,), or a data frame or mapping of columns. "" stands for a row in no
-    subgroup. InvalidPredictionsError for columns with about as many values as rows.
+    ``values`` is an array (n,), whose values are the subgroups, or a data frame or mapping of
+    columns. Then each column is a way to group the rows into subgroups called "column=value".
+    Booleans mark the members of one subgroup, called as the column; numbers of more than 20 values
+    are cut into quarters; and combinations of all other columns, with 50 rows or more, are a
+    further way. "" stands for a row in no subgroup, "(no value)" for a missing value.
+    InvalidPredictionsError for columns with about as many values as rows.
     """
     columns = names_of(values)
     if columns is None:
@@ -298,10 +303,12 @@ class KeptColumns(NamedTuple):
 
 
 def as_columns(values: object, n: int) -> KeptColumns | None:
-    """Return two named columns of clusters; None if there is one column only.
+    """Return two named columns of clusters; None if ``values`` is one column without a name.
 
-    Columns that are uninformative, such as one cluster for all rows, are left out with a note.
-    ``n`` is the number of rows. InvalidPredictionsError for more than two columns.
+    ``values`` is an array (n, 2), a mapping or a data frame, and ``n`` the number of rows. The
+    result has the cluster numbers (n,) of both columns, their names, and notes. Columns that are
+    uninformative, such as one cluster for all rows, are left out with a note, and None stands in
+    their place. InvalidPredictionsError for no column and for more than two.
     """
     names = names_of(values)
     if names is None:
@@ -373,7 +380,10 @@ def _per_row(values: object, n: int, name: str) -> AnyArray:
 
 
 def as_items(values: object, n: int) -> IntArray:
-    """Return the item number of every row, (n,), from 0 on; InvalidPredictionsError for gaps."""
+    """Return the item number of every row, (n,), from 0 on.
+
+    ``values`` (n,) are the names of the items. InvalidPredictionsError for missing values.
+    """
     return codes(as_names(values, n, "items"))
 
 
@@ -571,7 +581,11 @@ def _extent(data: Predictions) -> str:
 
 
 def _known(data: Predictions) -> dict[str, str]:
-    """Return the design of the rows (weights, clusters, subgroups, …) in words, by name."""
+    """Return the known design of the rows in words, such as {"clusters": "12", "folds": "5"}.
+
+    Keys are classes, weights, clusters, subgroups, features, folds, horizon, ids and follow-up;
+    those without a value are left out.
+    """
     names = data.classes or tuple(map(str, range(data.n_classes)))
     features = () if data.features is None else tuple(c.name for c in data.features.columns)
     folds = 0 if data.folds is None else np.unique(data.folds).size

@@ -75,7 +75,8 @@ LATE_ENTRY = (
 def swapped(time: AnyArray, event: AnyArray) -> bool:
     """Return whether times and event codes seem to have been passed in each other's place.
 
-    They do if codes exceed those of events, and times (n,) have two values.
+    They do if codes (n,) exceed 20, more kinds of events than there are, and times (n,) have two
+    values.
     """
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
@@ -200,9 +201,11 @@ class Followup(Written):
             object.__setattr__(self, name, values)
 
     def _refuse_parts_of_units(self, time: FloatArray, horizon: object) -> None:
-        """Raise InvalidPredictionsError for times and horizons between two units.
+        """Raise for times and horizons that are no multiples of ``unit``, the step of times.
 
-        ``unit`` is the step in which times were recorded, such as whole years.
+        InvalidPredictionsError names the first such row of ``time`` (n,), or for units begun the
+        first time below one unit. StatisticError names the ``horizon``, a number or one for each
+        row.
         """
         unit, horizons = self.unit, np.atleast_1d(np.asarray(horizon, dtype=np.float64))
         for row in np.flatnonzero(_inside(time, unit))[:1]:
@@ -287,7 +290,10 @@ class Followup(Written):
 
     @property
     def limit(self) -> float:
-        """Horizon in the unit of :attr:`elapsed`: 1 where rows have horizons of their own."""
+        """Horizon in the unit of :attr:`elapsed`: the number that was given, or 1.
+
+        It is 1 where rows have horizons of their own, because times are then fractions of these.
+        """
         return 1.0 if isinstance(self.horizon, np.ndarray) else self.horizon
 
     @cached_property
@@ -359,9 +365,9 @@ class Followup(Written):
         return np.asarray(self.horizon > self.time.max(initial=0.0))
 
     def within(self) -> Followup:
-        """Return the follow-up without the rows that are :attr:`beyond`.
+        """Return the follow-up without the rows :attr:`beyond`, whose horizon nobody reached.
 
-        ``left_out`` counts these.
+        ``left_out`` of the result counts these. StatisticError if no row would stay.
         """
         beyond = self.beyond
         if beyond.all():
@@ -416,7 +422,11 @@ class Followup(Written):
         return Censoring(self, self.groups(p))
 
     def summary(self, p: FloatArray) -> FollowupSummary:
-        """Return counts of outcomes, strata and weights for reports; ``p`` (n,) are predictions."""
+        """Return a FollowupSummary for reports; ``p`` (n,) are predictions.
+
+        It has the horizon, the numbers of events, competing events, free and unknown rows, the
+        number of strata, and the largest weight and effective number of rows under censoring.
+        """
         censoring = self.censoring(p)
         weights, groups = censoring.weights, censoring.groups
         unknown, free, events, competing = np.bincount(self.status + 1, minlength=4).tolist()
@@ -456,7 +466,10 @@ class Followup(Written):
 
 
 def _inside(values: FloatArray, unit: float) -> BoolArray:
-    """Return which numbers are not multiples of a unit, booleans (n,)."""
+    """Return which numbers are not multiples of a unit, booleans (n,).
+
+    ``values`` (n,) are ≥ 0; a multiple may be off by 1e-6 of the unit, or by 1e-6 of itself.
+    """
     parts = values / unit
     return np.asarray(np.abs(parts - np.rint(parts)) > 1e-6 * np.maximum(1.0, parts))
 
@@ -522,16 +535,18 @@ def _by_rank(values: FloatArray, size: int) -> IntArray:
 class Censoring:
     """Kaplan–Meier curve of the censoring time in every stratum, and the weights it gives to rows.
 
-    Let v_1 < … < v_m be the censoring times of a stratum before the horizon. They divide time into
-    m + 1 slots. The slot of a row with known outcome is the number of v before min(time, horizon);
-    that of a row with unknown outcome is the number of its own censoring time. The last slot is
-    beyond the horizon.
+    It is made from ``followup``, the times and events of n rows, and ``groups`` (n,), their strata,
+    numbered from 0. Let v_1 < … < v_m be the censoring times of a stratum before the horizon. They
+    divide time into m + 1 slots. The slot of a row with known outcome is the number of v before
+    min(time, horizon); that of a row with unknown outcome is the number of its own censoring time.
+    The last slot is beyond the horizon.
 
-    ``slot`` (n,) is the slot of every row, numbered over all strata, and ``weights`` (n,) are
-    1{known} / Ĝ(min(time, horizon)−) with Ĝ the Kaplan–Meier curve. ``starts`` (J + 1,) is where
-    the slots of each stratum begin. ``cut`` (S,) is the censoring time v of each slot, infinite for
-    the last of a stratum; ``left`` (S,) is Ĝ before it, the product of 1 − c(v) / Y(v) over earlier
-    times v; ``share`` (S,) is c / Y there, for c rows that are censored at v, and Y rows at risk.
+    ``slot`` (n,) is the slot of every row, numbered over all J strata to S slots, and ``weights``
+    (n,) are 1{known} / Ĝ(min(time, horizon)−) with Ĝ the Kaplan–Meier curve. ``starts`` (J + 1,) is
+    where the slots of each stratum begin. ``cut`` (S,) is the censoring time v of each slot,
+    infinite for the last of a stratum; ``left`` (S,) is Ĝ before it, the product of 1 − c(v) / Y(v)
+    over earlier times v; ``share`` (S,) is c / Y there, for c rows that are censored at v, and Y
+    rows at risk.
     """
 
     def __init__(self, followup: Followup, groups: IntArray) -> None:
@@ -553,8 +568,8 @@ class Censoring:
     def by_stratum(self, function: Callable[[AnyArray], AnyArray], values: AnyArray) -> FloatArray:
         """Return ``function(values)`` of each stratum, concatenated, shape (S,).
 
-        ``values`` (S,) belong to the slots (times of censoring) of all strata, and ``function``
-        maps those of one stratum to an array of their shape.
+        ``values`` (S,) belong to the S slots, between times of censoring, of all strata;
+        ``function`` maps those of one stratum to an array of their shape.
         """
         return np.concatenate([function(values[a:b]) for a, b in pairwise(self.starts)])
 

@@ -382,10 +382,11 @@ class Stack(NamedTuple):
 def stacked(probs: object, labels: object, names: Sequence[object] | None) -> Stack:
     """Validate several binary problems (n, L) and put label below label into one column.
 
-    Pairs without an outcome are left out. InvalidPredictionsError for other shapes, a single label,
-    names that are not L different ones, missing probabilities, and outcomes that are not 0, 1 or
-    missing. ``probs`` and ``labels`` are (n, L); ``names`` are the L labels, None to take the
-    columns' names.
+    ``probs`` and ``labels`` are (n, L); ``names`` are the L labels, None to take the columns'
+    names, or 0 … L − 1. The Stack has probability, outcome, name of the label and number of the row
+    for each of the m pairs of a row and a label, shape (m,) each. Pairs without an outcome are left
+    out with a note. InvalidPredictionsError for other shapes, a single label, names that are not L
+    different ones, missing probabilities, and outcomes that are not 0, 1 or missing.
     """
     columns = names_of(probs) if names is None else list(names)
     p, y = (as_ndarray(v, what) for v, what in ((probs, "probs"), (labels, "labels")))

@@ -58,7 +58,8 @@ class Lens(ABC, Written):
     def components(self, data: NamedClasses) -> tuple[str, ...]:
         """Return the names of the induced classes; for two classes the name of the event alone.
 
-        ``data`` are predictions, before the lens is applied, or a tally that keeps names of
+        Induced classes are those among which the lens looks, such as "top class", or "class 3" and
+        others. ``data`` are predictions, before the lens is applied, or a tally that keeps names of
         classes.
         """
         assert isinstance(data, Predictions)  # of a tally, whose lenses name classes themselves
@@ -143,7 +144,11 @@ class TopK(Lens):
         return partial(_rank_of, self._ranked(data))
 
     def _ranked(self, data: Predictions) -> IntArray:
-        """Return the classes of the k largest predictions of every row, largest first, (n, k)."""
+        """Return the classes of the k largest predictions of every row, largest first, (n, k).
+
+        k is the number of this lens; of equal predictions the class with the smaller number comes
+        first.
+        """
         ranked = np.empty((data.n, self.k), dtype=np.int64)
         remaining = data.probs if self.k == 1 else data.probs.copy()
         for rank in range(self.k):
@@ -253,7 +258,11 @@ class Partition(Lens):
         return partial(np.take, group_of)
 
     def _numbered(self, data: NamedClasses) -> list[list[int]]:
-        """Return the groups as lists of class numbers; StatisticError if one is missing."""
+        """Return the groups of this lens as lists of class numbers, from numbers or names.
+
+        ``data`` are predictions or a tally, which know the names. StatisticError if a class does
+        not exist or is in no group.
+        """
         groups = [[data.class_index(c) for c in group] for group in self.groups]
         left_out = set(range(data.n_classes)) - set(chain.from_iterable(groups))
         if left_out:
@@ -358,7 +367,10 @@ class Canonical(Lens):
 
 
 def _names(induced: NamedClasses) -> tuple[str, ...]:
-    """Return the phrases for the induced classes; for two classes that of the first alone."""
+    """Return phrases for the induced classes, such as "class 3"; for two classes the first alone.
+
+    ``induced`` are predictions behind a lens, or a tally of them.
+    """
     n_components = 1 if induced.n_classes == 2 else induced.n_classes
     return tuple(induced.class_phrase(j) for j in range(n_components))
 
@@ -414,10 +426,11 @@ class FunctionLens(Lens):
 class Aligned(Lens):
     """Lens for cross-validated predictions: every fold is shifted to the mean prediction of all.
 
-    ``lens`` is the plain lens, and ``shifts`` (F, K) of the log-odds are computed for the problem
-    that it leaves of the ``whole`` data. Without them, a fold with more events would have lower
-    predictions, because its rows were left out of the training data of its model. ``summary``
-    describes the folds in results.
+    ``lens`` is the plain lens. ``shifts`` (F, K) are added to the log-probabilities, for F folds
+    and the K classes that the lens leaves; they are computed from all rows of all folds. Without
+    them, a fold with more events would have lower predictions, because its rows were left out of
+    the training data of its model. ``summary`` (a FoldSummary) has the sizes of the folds and by
+    how much they differ, for results.
     """
 
     lens: Lens
@@ -464,7 +477,10 @@ class Aligned(Lens):
         return cls(lens, shifts, summary)
 
     def apart(self, data: Predictions) -> Predictions:
-        """Return the rows that the plain lens leaves, with their folds and without shifts."""
+        """Return the predictions behind the plain lens, with their folds.
+
+        They are not shifted.
+        """
         return self.lens(data)
 
     def __call__(self, data: Predictions) -> Predictions:
@@ -493,8 +509,9 @@ class Aligned(Lens):
 def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
     """Return whether the fold models memorise groups of rows, for any class of the problem.
 
-    ``induced`` are the predictions behind the lens, with their folds, and ``shifts`` (F, K) are the
-    log-odds shifts of the folds. See :func:`memorises`.
+    ``induced`` are the predictions behind the lens, with their folds, and ``shifts`` (F, K) the
+    shifts of log-probabilities of F folds and K classes that give all folds one mean. See
+    :func:`memorises`.
     """
     assert induced.folds is not None
     fold, probs = induced.folds, induced.probs
@@ -545,8 +562,9 @@ def default_lens(data: Predictions) -> Lens:
 def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return a lens for the data; None gives the default lens.
 
-    ``lens`` is a lens, or a function of predictions that returns predictions. With folds the lens
-    is aligned over them. StatisticError for anything that is no lens.
+    ``lens`` is a lens, or a function of predictions that returns predictions. With folds the result
+    is :class:`Aligned`: every fold is shifted to the mean prediction of all. StatisticError for
+    anything that is no lens.
     """
     if lens is None and data.folds is None:
         return default_lens(data)
@@ -587,14 +605,14 @@ NEWTON_STEPS, DIGITS = 1000, 10
 
 
 def shifts_of(probs: FloatArray, fold: IntArray, weights: FloatArray) -> FloatArray:
-    """Return shifts (F, K) of log-odds that give every fold the mean prediction of all rows.
+    """Return shifts (F, K) of log-odds that give each of F folds the mean prediction of all rows.
 
-    a_k solves Σ_{i∈k} w_i softmax(log p_i + a_k) / Σ_{i∈k} w_i = Σ w p / Σ w by Newton's method,
-    with log-odds moved by at most 1 a step. Rows that are certain, and rows of weight 0, do not
-    count. A fold whose mean is the common one within 1e-14, or in which no row can move, has a_k =
-    0. A class without probability in a fold is left out there. O(n K²) a step, some six steps.
-    ``probs`` is (n, K), ``fold`` (n,) the fold numbers of the rows and ``weights`` (n,) their
-    weights.
+    a_k, row k of the result, solves Σ_{i∈k} w_i softmax(log p_i + a_k) / Σ_{i∈k} w_i = Σ w p / Σ w
+    by Newton's method, with log-odds moved by at most 1 a step. Rows that are certain, and rows of
+    weight 0, do not count. A fold whose mean is the common one within 1e-14, or in which no row can
+    move, has a_k = 0. A class without probability in a fold is left out there. StatisticError if
+    the folds cannot be aligned. O(n K²) a step, some six steps. ``probs`` is (n, K), ``fold`` (n,)
+    the fold numbers of the rows and ``weights`` (n,) their weights w.
     """
     inside = (largest(probs) < 1.0) & (weights > 0.0)
     shifts = np.zeros((int(fold.max()) + 1, probs.shape[1]))
@@ -684,13 +702,15 @@ def memorises(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> bool:
 
 
 def close_pairs(raw: FloatArray, aligned: FloatArray, fold: IntArray) -> FloatArray:
-    """Return (z, partners) of close pairs within folds for each of ``WIDTHS``, shape (6, 2).
+    """Return (z, partners) of close pairs within folds for each of six distances, shape (6, 2).
 
-    N pairs of rows are close, M of them lie in one fold, and folds dealt at random hold a share q =
-    Σ n_k (n_k − 1) / (n (n − 1)) of all pairs: z = (M − N q) / √(N q (1 − q)), and 2 (M − N q) / n
-    partners a row. The smaller one of raw and aligned predictions counts: levels of folds, such as
-    base rates, show before alignment only, and rounded predictions after it only. ``raw`` and
-    ``aligned`` (n,) are predictions before and after alignment, ``fold`` (n,) the folds.
+    Two rows are close if their log-odds differ by at most 1e-9, 0.001, 0.003, 0.01, 0.03 or 0.1. N
+    pairs of rows are close, M of them lie in one fold, and folds dealt at random hold a share q = Σ
+    n_k (n_k − 1) / (n (n − 1)) of all pairs, for n_k rows in fold k: z = (M − N q) / √(N q (1 −
+    q)), and 2 (M − N q) / n partners a row. The smaller one of raw and aligned predictions counts:
+    levels of folds, such as base rates, show before alignment only, and rounded predictions after
+    it only. ``raw`` and ``aligned`` (n,) are predictions before and after alignment, ``fold`` (n,)
+    the folds.
     """
     n, sizes = fold.size, np.bincount(fold).astype(np.float64)
     q = float((sizes * (sizes - 1.0)).sum()) / (n * (n - 1.0))

@@ -484,8 +484,8 @@ def _copied(probs: FloatArray, labels: IntArray) -> bool:
 def _equally_often(probs: FloatArray, equal: NDArray[np.bool_]) -> bool:
     """Return whether all predictions occur a multiple of the same number of times.
 
-    ``equal`` (n − 1,) says where sorted rows equal the next one. False for short decimals, and for
-    few distinct rows.
+    ``probs`` is (n, K). ``equal`` (n − 1,) says where rows in sorted order equal the next one.
+    False for short decimals, and for few distinct rows.
     """
     starts = np.flatnonzero(np.append(True, ~equal))
     often = np.diff(np.append(starts, equal.size + 1))

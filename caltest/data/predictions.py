@@ -135,7 +135,11 @@ class NamedClasses:
         return self.event_name if index == 1 and self.event_name else str(index)
 
     def class_phrase(self, index: int) -> str:
-        """Return "class 3", or the event's name for class 1 of two classes, if it has one."""
+        """Return "class " with the name or number of a class, or the event's name alone.
+
+        ``index`` is the number of the class. The event's name, such as "died", is the phrase for
+        class 1 of two classes, if it is known.
+        """
         event = self.event_name if index == 1 else ""
         return event or f"class {self.class_name(index)}"
 
@@ -541,7 +545,10 @@ class Predictions(NamedClasses):
 
     @property
     def risks(self) -> FloatArray:
-        """The probability of the event of two classes (label 1), shape (n,)."""
+        """The probability of the event of two classes, shape (n,).
+
+        It is the probability of label 1, or of label 0 where a lens made these predictions.
+        """
         return self.probs[:, 0 if self.induced else 1]
 
     @property
@@ -599,7 +606,7 @@ class Predictions(NamedClasses):
         return replace(self, probs=self.probs[rows], labels=self.labels[rows], **fields)
 
     def _repr_html_(self) -> str:
-        """Return the notebook display: size, outcome, and design."""
+        """Return the notebook display of the predictions as HTML: size, outcome, and design."""
         from caltest.data.facts import display  # which knows predictions
 
         return display(self)
@@ -650,9 +657,11 @@ def questioned(
 ) -> Predictions:
     """Run the guards on predictions made from arrays; return them with notes on doubts.
 
-    ``data`` are the predictions. ``probs`` and ``labels`` are the arrays as given, which the
-    readings name; ``from_logits`` says that they held logits. DoubtfulInputError if the values
-    suggest another meaning, unless ``as_is`` is true. With ``as_is`` None nothing is asked.
+    Guards ask whether the values mean something else, such as the probability of the other class.
+    ``data`` are the predictions. ``probs`` and ``labels`` are the arrays as given, which messages
+    name; ``from_logits`` says that they held logits. DoubtfulInputError if the values suggest
+    another meaning, unless ``as_is`` is true: then a note says so. With ``as_is`` None nothing is
+    asked, and ``data`` is returned unchanged.
     """
     if as_is is None:
         return data
@@ -675,7 +684,8 @@ def questioned(
 def _refuse_tables(probs: object, labels: object) -> None:
     """Raise InvalidPredictionsError for a table, and for follow-up in place of probabilities.
 
-    ``probs`` is the argument as it was given; arrays pass.
+    ``probs`` is the argument as it was given; arrays pass. ``labels`` is named in the message if it
+    is the name of a column.
     """
     if isinstance(probs, Followup):
         raise InvalidPredictionsError("follow-up stands for labels: pass the risks before it")
@@ -753,9 +763,11 @@ def _refuse_cumulative(probs: object) -> None:
 def _with_labels(
     data: Predictions, labels: object, classes: Sequence[object] | None
 ) -> Predictions:
-    """Return predictions with other labels and class names; None keeps what there is.
+    """Return predictions with other labels and class names; None keeps the present ones.
 
-    InvalidPredictionsError for labels of another length and values that are none.
+    ``labels`` are (n,) or one-hot, ``classes`` the names of the K classes in the order of the
+    columns. New labels replace follow-up. InvalidPredictionsError for labels of another length, and
+    for values that are no class.
     """
     if labels is None and classes is None:
         return data
@@ -867,9 +879,10 @@ def _as_series(
 def _followed(data: Predictions, followup: Followup | None) -> Predictions:
     """Return predictions with follow-up in place of labels; unchanged where ``followup`` is None.
 
-    InvalidPredictionsError for weights, clusters, folds or a horizon beside follow-up, for more
-    than two classes, and for another number of rows. Rows whose own horizon lies beyond all times
-    are left out with a note.
+    ``followup`` holds the time, the event and the horizon of every row. InvalidPredictionsError for
+    weights, clusters, folds or a horizon of series beside follow-up, for more than two classes, and
+    for another number of rows. Rows whose own horizon lies beyond all times are left out with a
+    note. Warns (ShortFollowupWarning) if follow-up is too short for valid tests.
     """
     for name in ("weights", "clusters", "crossed", "folds", "horizon"):
         if vars(data)[name] is not None:
@@ -906,8 +919,10 @@ def as_sampled(data: Predictions) -> Predictions:
     If label k was sampled at a rate proportional to 1/w_k, predictions p that are calibrated in the
     population imply p'_k = (p_k / w_k) / Σ_j p_j / w_j for a sampled row (Elkan, The foundations of
     cost-sensitive learning, IJCAI 2001, theorem 2). A test of p' on unweighted rows is valid. A
-    test of p on weighted rows is not, because their weights depend on outcomes. A class that was
-    never seen has no known weight: the predictions are then returned unchanged. O(n K).
+    test of p on weighted rows is not, because their weights depend on outcomes. The result has p',
+    no weights, and a note, which is also a DoubtfulInputWarning. ``data`` is returned unchanged if
+    its weights are no such function, if a class has fewer than 10 rows, with follow-up, with
+    several labels a row, and behind a lens. O(n K).
     """
     w = data.weights
     if w is None or data.followup is not None or data.multilabel or data.induced:
@@ -977,7 +992,8 @@ def match_rows(data: dict[str, Predictions], own_labels: bool = False) -> dict[s
 def _refuse(what: str, ids: list[str], advice: str, ways: Sequence[Reading] = ()) -> None:
     """Raise InvalidPredictionsError for ``ids`` that do not match; nothing if there are none.
 
-    ``what`` and ``advice`` begin and end the message, and ``ways`` are its readings.
+    ``what`` and ``advice`` begin and end the message. ``ways`` are the alternative readings that
+    the error carries, options such as ``drop_missing``.
     """
     if ids:
         listed = f"{first_of(ids)} ({len(ids)} in all)"

@@ -33,7 +33,8 @@ class Question:
     text : str
         The evidence, a clause without a full stop.
     readings : tuple of Reading
-        Other readings, each with the condition under which it is right.
+        Other readings: options with the values that say so, each with the condition under which it
+        is right.
     asks : bool
         Whether the user must answer before a verdict is given; if not, it is a doubt.
     explains : bool
@@ -189,7 +190,10 @@ class Rows:
 
     @property
     def outcome(self) -> str:
-        """The user's expression for the label or the event."""
+        """The user's expression for the label, or with follow-up for the event, as text.
+
+        Where none was given it is "the labels" for arrays, else the name of the option.
+        """
         name = "event" if self.followed else "label"
         return self.said.get(name, "the labels" if self.arrays else name)
 
@@ -201,7 +205,7 @@ class Rows:
         return self.said.get(option, option)
 
     def where(self, condition: str) -> str:
-        """Return a condition joined by AND with the user's own ``where``, if there is one."""
+        """Return an SQL condition, joined by AND with the user's own ``where`` if there is one."""
         before = self.said.get("where")
         return condition if before is None else f"({before}) AND {condition}"
 
@@ -291,9 +295,10 @@ def order_of_events(
 ) -> tuple[float, float]:
     """Return (area, z): the area under the ROC curve of p, and its distance from 0.5 in sd.
 
-    ``p``, ``y`` and ``weights`` have shape (n,). The standard deviation is under no association,
-    corrected for ties as in the test of Wilcoxon, Mann and Whitney; with weights it comes from the
-    weighted scores.
+    ``p`` are predictions, ``y`` outcomes (1 an event), ``weights`` the weights of the rows, None
+    for 1, (n,) each. Both are larger where events have larger p; (0.5, 0) if all outcomes are
+    alike. The standard deviation is under no association, corrected for ties as in the test of
+    Wilcoxon, Mann and Whitney; with weights it comes from the weighted scores.
     """
     w = np.ones(len(p)) if weights is None else weights
     p, y, w = p[w > 0], y[w > 0] == 1, w[w > 0]

@@ -75,8 +75,9 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 def questions(rows: Rows) -> tuple[Question, ...]:
     """Return the questions of all guards on labelled rows; those that stop the verb come first.
 
-    ``rows`` are the predictions and outcomes with the unused columns of the table. () if there are
-    none.
+    ``rows`` are the predictions and outcomes with the unused columns of the table. A Question is
+    the evidence against the way they were read, as text, with the readings it supports. () if there
+    are none.
     """
     asked = [guard(rows) for guard in GUARDS]
     return tuple(sorted(filter(None, asked), key=lambda question: not question.asks))
@@ -90,8 +91,8 @@ def train_rows(rows: Rows) -> Question | None:
     """Ask where a column, such as "split", marks training rows among the others.
 
     Predictions are overconfident on the rows to which the model was fitted. ``rows`` are the
-    predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     for column in rows.unused:
         if column.coded is None or column.counts is None:
@@ -131,8 +132,8 @@ def unknown_parts(rows: Rows) -> Question | None:
     """Doubt a table with a column that is called a split, and whose words do not say of what.
 
     There are 2 to 5 different values, of which one at least is not known as a part of a data set.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     for column in rows.unused:
         if without_accents(column.name) not in SPLIT_NAMES or column.coded is None:
@@ -153,9 +154,10 @@ def unknown_parts(rows: Rows) -> Question | None:
 
 
 def split_parts(words: Iterable[str]) -> dict[str, str]:
-    """Return the part of a data set ("train", "test", …) that each word names.
+    """Return the kind of part of a data set that each word names, by word.
 
-    The mapping is empty if some word names none.
+    Kinds are "fitted" (words such as train), "later" (out of time, holdout), "other" (test,
+    validation) and "dev". The mapping is empty if some word names none.
     """
     parts = dict[str, str]()
     for word in words:
@@ -166,9 +168,10 @@ def split_parts(words: Iterable[str]) -> dict[str, str]:
 
 
 def _part_of(name: str) -> str | None:
-    """Return the part of a data set that a name denotes, such as "train", or None.
+    """Return the kind of part of a data set that a name denotes, or None if it denotes none.
 
-    Endings such as ``_set`` are ignored.
+    Kinds are "fitted", "later", "other" and "dev". ``name`` is in lower case without accents, such
+    as "train_set"; endings such as ``_set`` are ignored.
     """
     found = next((part for part, names in PARTS.items() if name in names), None)
     shorter = OF_PARTS.sub("", name)
@@ -210,8 +213,8 @@ def repeated_rows(rows: Rows) -> Question | None:
 
     It is asked if such rows always have one label (probability by chance ≤ 1e-4 / columns) and one
     or two other columns distinguish them. The column has at least five values. ``rows`` are the
-    predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     n = rows.n
     if "clusters" in rows.said or rows.clusters is not None or n < 20:
@@ -285,8 +288,10 @@ def _told_apart(
 def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float) -> Question:
     """Return the question which of several predictions of one outcome is meant.
 
-    ``a`` identifies the outcome, ``found`` are the columns that distinguish its rows, and ``times``
-    is the mean number of rows of an outcome. ``rows`` are the predictions and outcomes.
+    ``rows`` are the predictions and outcomes. ``a`` is the column that identifies the outcome,
+    ``found`` are the columns that distinguish its rows, and ``times`` is the mean number of rows of
+    an outcome. The Question is the evidence as text, with readings that set ``where``, ``by`` or
+    ``clusters``.
     """
     firsts = []
     for b in found:
@@ -317,8 +322,8 @@ def several_forecasts(rows: Rows) -> Question | None:
     values has a row for each of them in nine of ten cases. It is asked if all rows of a case have
     one label (probability by chance as in :func:`repeated_rows`), or if the mean errors of two
     values of the third column differ by more than 4 standard errors, and may cancel. ``rows`` are
-    the predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     if rows.by is not None or rows.n < 20:
         return None
@@ -341,7 +346,7 @@ def several_forecasts(rows: Rows) -> Question | None:
 
 
 def _is_even(counts: IntArray | None) -> bool:
-    """Return whether the values of a column have about as many rows each.
+    """Return whether the numbers of rows of a column's values differ by at most 10 %.
 
     ``counts`` (k,) are the rows of each value; False for None.
     """
@@ -400,8 +405,10 @@ def _have_one_label(rows: Rows, cases: IntArray, looked_at: int) -> bool:
 def _of_forecasts(rows: Rows, b: Column, names: tuple[Column, Column], one: bool) -> Question:
     """Return the question which of several forecasts of a case is meant.
 
-    ``b`` tells them apart, ``names`` identify the case, ``one`` says that it has one label.
-    ``rows`` are the predictions and outcomes.
+    ``rows`` are the predictions and outcomes. ``b`` is the column that tells forecasts of a case
+    apart, ``names`` are the two columns that identify the case, and ``one`` says that all rows of a
+    case have one label. The Question is the evidence as text, with readings that set ``where``,
+    ``by`` or ``clusters``.
     """
     assert b.coded is not None
     words = [b.coded[1][int(code)] for code in np.unique(b.coded[0])[:2]]
@@ -446,7 +453,8 @@ def several_models(rows: Rows) -> Question | None:
     The column of models has one of five names and 2 to 50 values. Together with a column of 20
     values or more, such as a question, it identifies every row, and two in three values of that
     column occur more than once. ``rows`` are the predictions and outcomes, with the unused columns
-    of the table. The question is returned, or None if there is nothing to ask.
+    of the table. The result is a :class:`Question` (evidence as text, with alternative readings),
+    or None.
     """
     if rows.by is not None or "where" in rows.said:
         return None
@@ -467,9 +475,9 @@ def several_models(rows: Rows) -> Question | None:
 def _of_models(rows: Rows, model: Column, item: Column) -> Question:
     """Return the question of whether one model is meant, or each model separately.
 
-    ``model`` is the column that names the models. ``item`` is the column that names the predicted
-    items; each item has one row for every model. The two readings suggest ``where`` and ``by``.
-    ``rows`` are the predictions and outcomes.
+    ``rows`` are the predictions and outcomes. ``model`` is the column that names the models.
+    ``item`` is the column that names the predicted items; each item has one row for every model.
+    The Question is the evidence as text; its two readings set ``where`` and ``by``.
     """
     assert model.coded is not None
     first = model.equals(model.coded[1][int(model.coded[0][0])])
@@ -490,8 +498,8 @@ def one_event_each(rows: Rows) -> Question | None:
 
     Such rows depend on each other; half of the rows of races of two add no information. It takes at
     least ten values of a column with two rows or more each. ``rows`` are the predictions and
-    outcomes, with the unused columns of the table. The question is returned, or None if there is
-    nothing to ask.
+    outcomes, with the unused columns of the table. The result is a :class:`Question` (evidence as
+    text, with alternative readings), or None.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.followed or rows.clusters is not None or "clusters" in rows.said:
@@ -528,7 +536,8 @@ def dependent_rows(rows: Rows) -> Question | None:
     predicted class, are left out. If each value has one prediction, as items that were asked
     several times have, errors along the predictions are removed first: they would make residuals of
     one value agree as well. ``rows`` are the predictions and outcomes, with the unused columns of
-    the table. The question is returned, or None if there is nothing to ask.
+    the table. The result is a :class:`Question` (evidence as text, with alternative readings), or
+    None.
     """
     n = rows.n
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
@@ -600,7 +609,9 @@ def _without_trend(
 ) -> FloatArray | None:
     """Return residuals (n,) less a line in p within blocks of ten values of the column.
 
-    None if the predictions p (n,) of a value differ, or if there are fewer than 50 values.
+    ``column`` groups the rows by its values, which are ordered by their prediction; each block of
+    ten has its own line. None if the predictions p (n,) of a value differ, if there are fewer than
+    50 values, and for ``p`` None, of more than two classes.
     """
     assert column.coded is not None
     groups = codes(column.coded[0])
@@ -621,7 +632,10 @@ def _without_trend(
 
 
 def _follows(probs: FloatArray, column: Column) -> bool:
-    """Return whether a column is a function of the predictions: the top class, or steps of p."""
+    """Return whether a column is a function of the predictions: the top class, or steps of p.
+
+    ``probs`` is (n, K), or (n,) for the probability p of the event; ``column`` is coded.
+    """
     assert column.coded is not None
     groups = column.coded[0]
     if probs.ndim == 2 and probs.shape[1] > 2:
@@ -636,7 +650,8 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
     """Return a doubt if more than 1 % of the rows have no outcome and were left out.
 
     ``left_out`` of ``n`` rows were. If one outcome becomes known earlier than the other, the
-    remaining rows are a biased sample.
+    remaining rows are a biased sample. The Question says so as text, and does not stop the verb.
+    None for fewer rows.
     """
     if left_out <= 0.01 * n:
         return None
@@ -657,8 +672,8 @@ def second_set(rows: Rows) -> Question | None:
 
     Another one is a column in [0, 1] with rank correlation of at least 0.9; or as many columns as
     there are classes, whose names share a beginning or end and whose rows sum to 1. ``rows`` are
-    the predictions and outcomes, with the unused columns of the table. The question is returned, or
-    None if there is nothing to ask.
+    the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     if "probs" in rows.named:
         return None
@@ -689,9 +704,10 @@ def _are_fractions(column: Column) -> bool:
 
 
 def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
-    """Return the families of columns that could hold class probabilities, in their order.
+    """Return the families of columns that could hold class probabilities, as tuples of columns.
 
-    Names of a family share a beginning or an end, and its rows sum to 1. [] if there is none.
+    Names of a family share a beginning or an end, and its rows sum to 1 within 0.01. ``columns``
+    hold numbers. [] if there is no family.
     """
     stems: dict[tuple[str, str], list[Column]] = {}
     for c in columns:
@@ -714,8 +730,8 @@ def unused_weights(rows: Rows) -> Question | None:
 
     The column is called a weight, or has one value for each outcome, as for rows that were sampled
     by their outcome. Σ (y − p) is 5 standard errors from 0 without it, at most 2.5 with it.
-    ``rows`` are the predictions and outcomes, with the unused columns of the table. The question is
-    returned, or None if there is nothing to ask.
+    ``rows`` are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.weights is not None or rows.followed:
@@ -752,7 +768,8 @@ def percent_below_one(rows: Rows) -> Question | None:
     """Ask where values seem to be percentages below 1 %, which would pass as probabilities.
 
     See :func:`in_percent` for the evidence. ``rows`` are the predictions and outcomes, with the
-    unused columns of the table. The question is returned, or None if there is nothing to ask.
+    unused columns of the table. The result is a :class:`Question` (evidence as text, with
+    alternative readings), or None.
     """
     p = rows.risks
     if p is None or rows.followed or rows.weights is not None or rows.arrays:

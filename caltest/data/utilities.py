@@ -90,7 +90,10 @@ class Costs(Utility):
 
     @staticmethod
     def threshold(t: float) -> Threshold:
-        """Return the utility of acting where the probability of the event is at least ``t``."""
+        """Return the utility of acting where the probability of the event is at least ``t``.
+
+        Its mean is the net benefit at the threshold t, in (0, 1).
+        """
         return Threshold(t)
 
     def action(self, probs: FloatArray) -> IntArray:
@@ -124,7 +127,8 @@ class Threshold(Utility):
     """Net benefit of acting where the probability of the event (label 1) is at least t.
 
     Acting gains 1 for an event and loses t/(1 − t) for a non-event; its mean is the net benefit of
-    Vickers & Elkin (Medical Decision Making 26, 2006). t is in (0, 1).
+    Vickers & Elkin (Medical Decision Making 26, 2006). t is in (0, 1). Called on probabilities (n,
+    2) it returns the gain in each row for each label, (n, 2).
 
     Examples
     --------
@@ -138,7 +142,11 @@ class Threshold(Utility):
         fraction("t", self.t)
 
     def action(self, probs: FloatArray) -> IntArray:
-        """Return 1 where one acts and 0 elsewhere, shape (n,), for probabilities (n, 2)."""
+        """Return 1 where one acts and 0 elsewhere, shape (n,), for probabilities (n, 2).
+
+        One acts where the second column is at least this threshold. StatisticError for more than
+        two classes.
+        """
         if probs.shape[1] != 2:
             raise StatisticError(
                 f"a threshold is for two classes, not {probs.shape[1]}: pass Costs(matrix), or "
@@ -158,10 +166,12 @@ class Threshold(Utility):
 
 @dataclass(frozen=True, repr=False)
 class TopKAccuracy(Utility):
-    """1 if the class that occurs is among the k most probable ones, else 0.
+    """Utility of 1 if the class that occurs is among the k most probable ones, else 0.
 
-    Among classes of equal probability the one with the smaller number comes first. k = 1 is the
-    accuracy of the predicted class, and the promised utility is then the confidence.
+    Called on probabilities (n, K) it returns a table (n, K) of 0 and 1: the gain in each row for
+    each class that may occur. Among classes of equal probability the one with the smaller number
+    comes first. k = 1 is the accuracy of the predicted class, and the promised utility is then the
+    confidence.
     """
 
     k: int = 1
@@ -175,10 +185,11 @@ class TopKAccuracy(Utility):
 
 @dataclass(frozen=True, repr=False)
 class ReciprocalRank(Utility):
-    """1/r if the class that occurs is the r-th most probable one.
+    """Utility of 1/r if the class that occurs is the r-th most probable one.
 
-    Among classes of equal probability the one with the smaller number comes first. Its mean is the
-    mean reciprocal rank.
+    Called on probabilities (n, K) it returns a table (n, K): the gain in each row for each class
+    that may occur. Among classes of equal probability the one with the smaller number comes first.
+    Its mean is the mean reciprocal rank.
     """
 
     def __call__(self, probs: FloatArray) -> FloatArray:
