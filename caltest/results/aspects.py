@@ -288,7 +288,11 @@ class IndividualErrorResult(Result):
 
     @property
     def distance(self) -> str:
-        """How far items are from their predictions: √(error / K), a share of votes, as text."""
+        """Root mean squared error of an item, √(error / K), with its interval, as text.
+
+        It is how far true probabilities (shares of votes) of an item are from the predicted ones; K
+        is the number of classes.
+        """
         middle, low, high = (
             (max(e, 0.0) / self.n_classes) ** 0.5 for e in (self.estimate, self.low, self.high)
         )
@@ -420,7 +424,11 @@ class RevisionTest(Result):
 
     @property
     def direction(self) -> str:
-        """Direction with the largest share of the e-value, a key of ``REACTIONS``."""
+        """Direction in which most of the evidence says that revisions can be predicted.
+
+        It has the largest of ``shares``: "too slow", "too fast", "too low", "too high", "too much
+        movement" or "too little movement".
+        """
         return max(zip(self.shares, self.directions, strict=True))[1]
 
     def _procedure(self) -> list[str]:

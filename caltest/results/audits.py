@@ -260,13 +260,16 @@ class AuditReport(Result):
 
     @property
     def _commands(self) -> list[str]:
-        """Return remarks that end in a command, which stays on one line."""
+        """Remarks of this audit that end in a command, strings that are not broken into lines.
+
+        They are to repeat it with clusters, and to search columns that were not searched.
+        """
         again = f"To audit with these clusters, run: {self.clusters_call}"
         return [again] * bool(self.clusters_call) + [self._remark] * bool(self.unsearched)
 
     @property
     def _remark(self) -> str:
-        """Return the note on columns that were not searched, with the command on one line."""
+        """The note on columns that were not searched, which ends in the command to search them."""
         how = "If the doubt above is settled, run" if self.doubted else "Run"
         plain = "segment_search(..., features='*')"
         if self.folds is not None:
@@ -280,7 +283,7 @@ class AuditReport(Result):
 
     @property
     def _size(self) -> str:
-        """Return the number of rows and their means as text."""
+        """Text with the number of predictions, of classes, and the observed and predicted means."""
         rows = f"{several(self.n, 'prediction')}, {self.n_classes} classes"
         y, p, names = self.observed, self.predicted, (self.event_name or "events", "predicted")
         if y != y:
@@ -382,7 +385,10 @@ class AuditReport(Result):
         return "\n".join(table), "\n".join(verdict), "\n".join(foot)
 
     def _columns(self, width: int) -> dict[str, list[str]]:
-        """Return the columns of the table that fit into ``width``; findings are always shown."""
+        """Return the columns of the table that fit into ``width`` letters, texts by heading.
+
+        Less important columns are left out; findings are always shown.
+        """
         alpha = self.alpha
         cells = [
             (r.lens, r.question, r.worst, error or score, floor,
@@ -490,7 +496,10 @@ class Segment(Record):
 
     @property
     def on_average(self) -> bool:
-        """True if the interval excludes 0; False where errors may cancel within the segment."""
+        """True if the interval of observed − predicted excludes 0 in this segment.
+
+        False where errors may cancel within the segment.
+        """
         return not self.low <= 0.0 <= self.high
 
     @property
@@ -607,7 +616,7 @@ class SegmentSearch(Result):
         return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
 
     def members(self, number: int, features: object) -> BoolArray:
-        """Return which rows of other features are in a listed segment.
+        """Return which rows of other features are in a listed segment, booleans of shape (n,).
 
         Parameters
         ----------
@@ -616,6 +625,11 @@ class SegmentSearch(Result):
         features : data frame, mapping or array_like of shape (n, d)
             As in :func:`segment_search`, with all columns that its conditions name: also
             "prediction", the probability of the event, where one is about that.
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
+            True for rows that satisfy all conditions of the segment.
 
         Raises
         ------

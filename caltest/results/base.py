@@ -44,7 +44,11 @@ if TYPE_CHECKING:
 
 
 class Drawing(Protocol):
-    """Protocol of a picture of a result, which :class:`caltest.plots.Picture` meets."""
+    """Protocol of a picture of a result, which :class:`caltest.plots.Picture` meets.
+
+    It has the axes and the figure of matplotlib, the artists by name, the panels, a recipe in a
+    line, and can be saved or returned as SVG.
+    """
 
     @property
     def ax(self) -> Axes: ...
@@ -190,7 +194,10 @@ class Record:
         return rendering.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
 
     def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
-        """Return the columns of the data frame; by default the plain fields, in one row."""
+        """Return the columns of the data frame, (type, values) by name.
+
+        By default they are the fields of this record that are text or numbers, in one row.
+        """
         return rendering.columns_of_records([self])
 
     def plot(
@@ -291,7 +298,11 @@ class Result(Record):
         return " · ".join([*self._procedure(), *draws, *data])
 
     def _procedure(self) -> list[str]:
-        """Return the first parts of the recipe, such as statistic, lens and null distribution."""
+        """Return the first parts of the recipe of this result, which say how it was computed.
+
+        They are strings such as statistic, lens and null distribution; by default the name of the
+        class.
+        """
         return [type(self).__name__]
 
     @property
@@ -320,7 +331,7 @@ class Result(Record):
         return [listed_fields({f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only})]
 
     def _in_words(self) -> list[str]:
-        """Return the finding in sentences."""
+        """Return the finding of this result in sentences, a list of strings; none by default."""
         return []
 
     def _facts(self) -> list[str]:
@@ -343,12 +354,15 @@ class Result(Record):
         return [*(f"  {remark}" for remark in self._remarks()), "", f"  {self.recipe}"]
 
     def _groups(self) -> list[Subgroups]:
-        """Return the results of subgroups, or an empty list."""
+        """Return the results of subgroups of this result: a list of one Subgroups, or []."""
         groups: Subgroups | int | None = vars(self).get("subgroups")
         return [groups] if isinstance(groups, Record) else []
 
     def _all_tables(self) -> list[Columns]:
-        """Return its tables, then the table of its subgroups."""
+        """Return the tables of this result, then the table of its subgroups.
+
+        Each maps headings to columns.
+        """
         return [*self._tables(), *(groups.table for groups in self._groups())]
 
     def _content(self) -> Content:
@@ -375,7 +389,10 @@ class Result(Record):
         return Card(self.title or type(self).__name__, headline=finding, remarks=(*remarks[:-1],))
 
     def _repr_html_(self) -> str:
-        """Return the notebook display: verdict, key numbers, a small picture and folded tables."""
+        """Return the notebook display as HTML.
+
+        Verdict, key numbers, a picture and folded tables.
+        """
         return rendering.element(self._card(), self._content())
 
     def _repr_markdown_(self) -> str:
@@ -441,11 +458,12 @@ UNLIKELY, MIRRORED = 1e-3, -3.0
 def degrees(
     kinds: Mapping[str, Sequence[float | None]], estimated: bool, of_items: bool = False
 ) -> str:
-    """Return a phrase on the dependence λ within clusters.
+    """Return a phrase on the dependence λ within clusters, the chance that two rows go together.
 
-    ``kinds`` maps each coupling (same label, or same correctness) to its λ for one or two columns;
-    ``estimated`` says that they are upper limits; ``of_items`` that they are computed for votes of
-    items, and not looked for in steps of 0.1.
+    ``kinds`` maps the way in which they do (same label, or same correctness) to its λ for one or
+    two columns of clusters, None where it is not known. ``estimated`` says that the λ are upper 95
+    % limits; ``of_items`` that they are computed for votes of items, and not looked for in steps of
+    0.1.
     """
     shares = []
     for kind, limits in kinds.items():
@@ -607,7 +625,8 @@ class FoldSummary(Record):
     moved : float
         Largest absolute shift d_k of the mean prediction of fold k, in probability.
     contrast : float
-        Σ w d r / √Σ w² d² v over rows, N(0, 1) if models do not know the labels.
+        Σ w d r / √Σ w² d² v over rows, with weights w, the shift d of the row's fold, residuals r
+        and their variances v; N(0, 1) if models do not know the labels.
     random : float
         p-value of folds dealt at random: the probability that they differ as much.
     memorised : bool
@@ -627,7 +646,7 @@ class FoldSummary(Record):
 
     @property
     def share(self) -> float:
-        """Share of the rows on which each fold's model was fitted."""
+        """Share of the rows on which each fold's model was fitted, 1 − 1 / (number of folds)."""
         return 1.0 - 1.0 / self.count
 
     @property
@@ -855,7 +874,10 @@ class Subgroups(Record):
 
     @property
     def _shown_adjusted(self) -> list[str]:
-        """Adjusted p-values as printed, with "≤" at the floor of a simulation."""
+        """Adjusted p-values of the subgroups as printed, with "≤" at the floor of a simulation.
+
+        "–" stands for a subgroup that was not tested.
+        """
         floors = [bool(getattr(test, "at_floor", False)) for test in self.tests]
         pairs = zip(self.adjusted, floors, strict=True)
         return ["–" if p is None else format_p(p, floor=floor) for p, floor in pairs]

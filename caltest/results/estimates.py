@@ -105,10 +105,10 @@ class ConfidenceIntervalResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("estimate", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return (bound, estimate) without sign, by which results are ranked.
+        """Return (bound, estimate) of the error without sign, by which results are ranked.
 
-        The bound is the end of the interval nearest to 0, or 0 if the interval contains 0.
-        ``alpha`` is not used, as the interval has its own level.
+        The bound is the distance of 0 from the interval, or 0 if the interval contains 0. ``alpha``
+        is not used, as the interval has its own level.
         """
         low, high = (0.0 if end is None else end for end in (self.low, self.high))
         return max(low, -high, 0.0), abs(self.estimate)
@@ -255,8 +255,9 @@ class CoxRecalibration(Result):
     def curve(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return (fitted, low, high): event frequencies at predictions ``p`` in (0, 1).
 
-        All have the shape of ``p``; ``low`` and ``high`` are the Wald interval of a + b logit p at
-        ``level``, as frequencies.
+        All have the shape of ``p``; ``low`` and ``high`` are the pointwise Wald interval of a + b
+        logit p at ``level``, as frequencies. With ``link`` "cloglog", log(−log(1 − p)) stands in
+        place of the logit.
         """
         from scipy.special import expit, logit, ndtri
 
@@ -662,7 +663,11 @@ class BrierDecomposition(Result):
 
 
 def _parts_card(result: CORPDecomposition | BrierDecomposition, parts: tuple[str, ...]) -> Card:
-    """Return the notebook card of a score decomposition: the score, its ``parts`` and a picture."""
+    """Return the notebook card of a score decomposition: the score, its parts and a picture.
+
+    ``result`` is the decomposition, and ``parts`` are the attributes that are shown, the score
+    first.
+    """
     values = {name: float(vars(result)[name]) for name in parts}
     shown = {name.replace("_", " "): value for name, value in values.items()}
     notes = ("lower is better", "lower is better", "higher is better")

@@ -277,8 +277,9 @@ class ReliabilityFit(Result):
     low, high : ndarray of shape (m,)
         The band; NaN without one. With ``fit="band"``, ``low`` of the left neighbour and ``high``
         of the right one hold between two predictions.
-    spread : ndarray of shape (len(SPREAD_EDGES) − 1,), int
-        Histogram of the predictions.
+    spread : ndarray of shape (B,), int
+        Histogram of the predictions in B fine bins, whose edges are the multiples of 0.05 and every
+        half unit of log-odds from −14 to 14.
     name : str
         The event.
     subject : str
@@ -318,7 +319,10 @@ class ReliabilityFit(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Observed − predicted, (m,): above 0 the model underestimates."""
+        """Observed − predicted at each prediction of the curve, (m,).
+
+        It is the fitted event rate less the prediction: above 0 the model underestimates.
+        """
         return self.fitted - self.predicted
 
     @property
@@ -333,15 +337,25 @@ class ReliabilityFit(Result):
         """Return which errors the band proves: none above a tolerance, or at least one.
 
         Both claims hold together, for every tolerance and all predictions at once, with probability
-        ``level`` if the true curve is increasing. O(N). StatisticError without a confidence band or
-        without predictions.
+        ``level`` if the true curve is increasing. O(m) for m predictions.
 
         Parameters
         ----------
         tolerance : float, default 0
-            A distance of outcome and prediction that does not matter.
+            A distance of outcome and prediction that does not matter, in [0, 1).
         between : tuple of float, default (0, 1)
             Range of predictions to judge. The band is wide where rows are few, as at its ends.
+
+        Returns
+        -------
+        BandTest
+            Bounds ``at_least`` and ``at_most`` of the largest error, and the verdict at the
+            tolerance.
+
+        Raises
+        ------
+        StatisticError
+            Without a confidence band (``fit="band"``), and without predictions in the range.
 
         Examples
         --------
@@ -456,8 +470,9 @@ class ReliabilityCurve(Result):
         Mean prediction and observed event rate, in [0, 1]; ``predicted`` increases.
     low, high : ndarray of shape (L,)
         Consistency or confidence bars of event rates; NaN without bars.
-    spread : ndarray of shape (J, len(SPREAD_EDGES) − 1), int
-        Histogram of the predictions of each of J components.
+    spread : ndarray of shape (J, B), int
+        Histogram of the predictions of each of J components in B fine bins, whose edges are the
+        multiples of 0.05 and every half unit of log-odds from −14 to 14.
     names : tuple of str
         Names of the components.
     subject : {"event", "top", "ranks", "classes", "vector"}
@@ -500,7 +515,7 @@ class ReliabilityCurve(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Observed − predicted, (L,): above 0 the model underestimates."""
+        """Observed − predicted of each bin, (L,): above 0 the model underestimates."""
         return self.observed - self.predicted
 
     @property
@@ -621,7 +636,10 @@ class ReliabilitySimplex(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Observed − predicted, shape (L, K); every row sums to 0."""
+        """Observed − predicted of K classes in L cells, shape (L, K).
+
+        It is class frequencies less mean predictions; every row sums to 0.
+        """
         return self.observed - self.predicted
 
     @property

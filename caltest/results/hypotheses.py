@@ -126,9 +126,10 @@ class CalibrationTestResult(Result):
         return replace(super()._card(), numbers=numbers, drawing=drawing)
 
     def row_of_forest(self, label: str = "", *, marked: bool = False) -> sketches.IntervalRow:
-        """Return the row of a forest plot: estimate and noise floor ± 2 standard deviations.
+        """Return this result as the row of a forest plot: estimate and noise floor ± 2 sd.
 
-        ``label`` names it and ``marked`` fills its point. The floor of an error is cut at 0.
+        ``label`` names the row, by default by the lens, and ``marked`` fills its point. The lower
+        end of the floor of an error is at least 0. The IntervalRow has these as fields.
         """
         low, high = self.null_mean - 2.0 * self.null_std, self.null_mean + 2.0 * self.null_std
         floor = (low if self.two_sided else max(low, 0.0), high)
@@ -362,7 +363,11 @@ class ScoreDifference(Record):
         return f"{better} is better" if pvalue <= 1.0 - level else "cannot tell"
 
     def in_words(self, names: tuple[str, str], level: float) -> str:
-        """Return a line with both mean scores, their difference and interval, and the finding."""
+        """Return a line with both mean scores, the difference a − b, its interval and the finding.
+
+        ``names`` are the models' names, a then b, and ``level`` is the confidence level, as in
+        :meth:`better`.
+        """
         a, b, better = self.mean_a, self.mean_b, self.better(names, level)
         if a is None or b is None or self.low is None or self.high is None:
             return f"{self.score:<15}{better}."
@@ -457,13 +462,17 @@ class ComparisonResult(Result):
     of_subgroups: ClassVar[tuple[str, ...]] = ("difference", "low", "high", "pvalue")
 
     def certain_error(self, alpha: float) -> tuple[float, float]:
-        """Return (distance of the interval from 0, |difference|), by which comparisons rank."""
+        """Return (distance of the interval of the difference from 0, |difference|).
+
+        Comparisons of subgroups are ranked by it. The distance is 0 if the interval contains 0, or
+        there is none. ``alpha`` is not used, as the interval has its own level.
+        """
         ends = (0.0,) if self.low is None or self.high is None else (self.low, -self.high, 0.0)
         return max(ends), abs(self.difference)
 
     @property
     def finding(self) -> str:
-        """Verdict in words, with the name of the better model."""
+        """Verdict of this comparison in words, with the name of the better model, if any."""
         return self.verdict.about(self.names)
 
     @property
@@ -779,13 +788,22 @@ class NullDistribution(Protocol):
         """Return the expected value, the noise floor of the statistic."""
 
     def std(self) -> float:
-        """Return the standard deviation."""
+        """Return the standard deviation of the statistic under calibration."""
 
     def sf(self, t: float) -> float:
-        """Return P(T ≥ t); values within rounding of t count as ties."""
+        """Return P(T ≥ t) for a value T of the statistic under calibration.
+
+        Values within rounding of t count as ties.
+        """
 
     def ppf(self, q: float) -> float:
-        """Return the smallest value x with P(T ≤ x) ≥ q."""
+        """Return the q quantile of the statistic T under calibration.
+
+        It is the smallest x with P(T ≤ x) ≥ q.
+        """
 
     def rvs(self, size: int, rng: RNG = None) -> FloatArray:
-        """Return ``size`` random values, drawn with the seed or generator ``rng``."""
+        """Return random values of the statistic under calibration, shape (size,).
+
+        ``rng`` is a seed or a generator of NumPy; None draws differently each time.
+        """

@@ -354,7 +354,10 @@ def folded(line: str, width: int, indent: str = "") -> list[str]:
 
 
 def listed(facts: Mapping[str, str]) -> list[str]:
-    """Return "name  text" lines, aligned for a terminal."""
+    """Return "name  text" lines, aligned for a terminal, as a list of strings.
+
+    ``facts`` maps names to texts.
+    """
     width = max(map(len, facts)) + 2
     return [f"  {name:<{width}}{text}" for name, text in facts.items()]
 
@@ -384,10 +387,11 @@ NARROWEST_CELL = 4
 def aligned(columns: Columns) -> list[str]:
     """Return the lines of a table for a terminal, as wide as ``LINE_WIDTH`` allows.
 
-    A table that is too wide first loses the columns named in ``SPARED``, then a blank between
-    columns. If that is not enough, long texts continue in lines below, and the table is shown in
-    parts that all begin with its first column. Numbers are never broken. ``columns`` maps headings
-    to the values of the rows.
+    LINE_WIDTH is a context variable, the number of letters or None for any width. A table that is
+    too wide first loses less important columns (lens, bins, counts), then a blank between columns.
+    If that is not enough, long texts continue in lines below, and the table is shown in parts that
+    all begin with its first column. Numbers are never broken. ``columns`` maps headings to the
+    values of the rows.
     """
     heads, rows, numeric = texts(columns, str)
     lines: list[Sequence[str]] = [heads, *rows]
@@ -450,10 +454,11 @@ def _fitted(
 
 
 def _broken(table: list[list[str]], fixed: list[bool], width: int) -> list[list[str]]:
-    """Return a table at most ``width`` wide, whose widest cells continue in lines below.
+    """Return a table at most ``width`` letters wide, whose widest cells continue in lines below.
 
-    Cells break between words, and within a word only if it does not fit; cells of ``fixed`` columns
-    only where nothing else helps.
+    ``table`` is a list of rows of cells, the headings first, and so is the result. Cells break
+    between words, and within a word only if it does not fit. ``fixed`` marks columns that are
+    broken only where nothing else helps.
     """
     wide = [max(map(len, column)) for column in zip(*table, strict=True)]
     words = [max(len(w) for cell in column for w in cell.split() or [""])

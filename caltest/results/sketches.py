@@ -39,7 +39,7 @@ LONGEST_EVENT = 24
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """One row of a forest.
+    """One row of a forest plot: an estimate with its interval, noise floor and limit.
 
     Attributes
     ----------
@@ -109,10 +109,10 @@ def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0
 
 
 def _interval(row: IntervalRow, at: Callable[[float], float], top: float) -> str:
-    """Return the marks of one row of a small picture as SVG, with its label above them.
+    """Return the marks of one row of a forest plot as a string of SVG, with its label above them.
 
-    ``at`` maps values to horizontal coordinates, ``top`` is the upper edge of the row. ``row`` has
-    a label, a value, its interval and noise floor.
+    ``row`` has a label, a value, its interval, noise floor and limit. ``at`` maps values to
+    horizontal coordinates, and ``top`` is the upper edge of the row.
     """
     middle, marks = top + 22, []
     if row.floor is not None:
@@ -175,9 +175,10 @@ def line(
 ) -> str:
     """Return a line with a band as SVG, with the diagonal or a horizontal line.
 
-    ``x`` and ``y`` have shape (m,), thinned to ``MOST_VERTICES`` points; ``band`` are the lower and
-    upper limits of y, and ``axes`` the titles. ``square`` draws the diagonal, ``level`` is the
-    height of the horizontal line.
+    ``x`` and ``y`` have shape (m,), of which at most 120 evenly spread points are drawn. ``band``
+    are the lower and upper limits of y, (m,) each, None without. ``axes`` are the titles of x and
+    y. ``square`` draws probabilities over one range, with the diagonal; ``level`` is the height of
+    the horizontal line, None without.
     """
     places = np.unique(np.linspace(0, len(x) - 1, MOST_VERTICES).astype(int))
     x, y = x[places], y[places]
@@ -203,9 +204,11 @@ def line(
 
 
 def axes_of(subject: str, event: str = "") -> tuple[str, str]:
-    """Return the names of predictions and of observed frequencies, as axes print them.
+    """Return (title of predictions, title of observed frequencies), as axes print them.
 
-    ``subject`` is the lens's kind, ``event`` the user's name of the event, if it has one.
+    ``subject`` is the kind of lens: "top" gives confidence and accuracy, all others probability and
+    event rate. ``event`` is the user's name of the event, which titles contain if it has at most 24
+    letters; "" without.
     """
     if subject == "top":
         return "Confidence", "Accuracy"
@@ -215,7 +218,10 @@ def axes_of(subject: str, event: str = "") -> tuple[str, str]:
 
 
 def histogram_bars(heights: Sequence[float], ends: tuple[float, float], words: str) -> str:
-    """Return a histogram as SVG: columns of ``heights`` between two ``ends``, titled ``words``."""
+    """Return a histogram as SVG, one column for each of the ``heights``, titled ``words``.
+
+    ``ends`` are the numbers printed at the left and right end of the axis.
+    """
     tallest = max(*heights, 1e-300)
     width = (PICTURE_WIDTH - 8) / len(heights)
     bars = "".join(

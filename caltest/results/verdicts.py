@@ -20,10 +20,12 @@ class Verdict(StrEnum):
 
 
 class AuditVerdict(Verdict):
-    """Verdict of an audit on the model: one of three without a tolerance, of four with one.
+    """Verdict of an audit on the model.
 
-    In doubt is a rejection, or a bound of the error, where rows seem to depend on each
-    other, or may have been censored before the event.
+    Without a tolerance it is "miscalibrated", "calibrated" or "too little data". With one it is
+    "miscalibrated, and it matters", "miscalibrated, but too little to matter", "calibrated to
+    within the tolerance" or "cannot tell". "in doubt" is a rejection, or a bound of the error,
+    where rows seem to depend on each other, or may have been censored before the event.
     """
 
     MISCALIBRATED = "miscalibrated"
