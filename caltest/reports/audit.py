@@ -141,6 +141,16 @@ def audit(
     Returns
     -------
     AuditReport
+        The verdict with sentences that explain it, and a row for each question with its test,
+        p-value, adjusted p-value and finding.
+
+    Raises
+    ------
+    InvalidPredictionsError
+        For rows that are no forecasts with outcomes.
+    StatisticError
+        For fewer resamples than ``alpha`` needs, and for "max-T" with clusters, folds, subgroups,
+        features or several tallies.
 
     Notes
     -----
@@ -173,10 +183,11 @@ def audited(
 ) -> AuditReport:
     """Run the audit, and bound its headline error by an interval of level 1 − 2 ``bound_alpha``.
 
-    ``facts`` are the design arguments of :func:`audit`, ``tolerance`` and ``adjust`` are as there,
-    and ``draws`` holds n_resamples, rng and workers. :func:`audit` and :func:`caltest.report` both
-    call this; they differ in the level of the interval only. A ``tolerance`` None asks for no
-    verdict on size; ``costs`` is the utility of decisions, or None.
+    ``probs``, ``labels``, ``facts`` (the design arguments), ``alpha``, ``tolerance`` and ``adjust``
+    are as in :func:`audit`, and ``draws`` holds n_resamples, rng and workers. The headline error
+    belongs to the first question. :func:`audit` and :func:`caltest.report` both call this; they
+    differ in the level of the interval only. A ``tolerance`` None asks for no verdict on size;
+    ``costs`` is the utility of decisions, or None.
     """
     data = _admitted(probs, labels, facts, tolerance)
     fraction("alpha", alpha)
@@ -235,7 +246,9 @@ def audited(
 def _admitted(probs: object, labels: object, facts: Facts, tolerance: float | None) -> RowsOrTally:
     """Validate the arguments of an audit; return its rows as Predictions, or a Tally or Tallies.
 
-    A ``tolerance`` raises StatisticError where the error has no interval: several labels a row.
+    ``probs`` and ``labels`` are as in :func:`audit`, ``facts`` the design arguments by name. A
+    tally holds sums of rows. A ``tolerance`` raises StatisticError where the error has no interval:
+    several labels a row.
     """
     if isinstance(probs, AnyTally):
         tally = take_tally("audit", probs, labels, facts, whole=True)
@@ -254,9 +267,11 @@ def _together(
 ) -> tuple[list[TestAnswer], list[float]]:
     """Test the statistics of all questions on shared label redraws, for ``adjust="max-T"``.
 
-    ``agenda`` lists the questions; ``draws`` holds n_resamples, rng and workers. Return (answers,
-    adjusted): for each question (its tests, their Bonferroni p-value, further result or None), and
-    its p-value adjusted by the joint distribution of all statistics.
+    ``data`` are the rows or the tally; ``agenda`` lists the questions, each with the (statistic,
+    lens) pairs that answer it; ``draws`` holds n_resamples, rng and workers, and ``alpha`` is the
+    level of results that follow a question. Return (answers, adjusted): for each question (its
+    tests, their Bonferroni p-value, further result or None), and its p-value adjusted by the joint
+    distribution of all statistics.
     """
     joint = joint_test(
         data, pairs=[pair for question in agenda for pair in question.pairs], **draws
@@ -283,11 +298,12 @@ def _elsewhere(
 ) -> dict[str, ErrorBounds]:
     """Bound the worst error of every later question that is rejected and exceeds the tolerance.
 
-    ``limits`` are (tolerance, alpha). Return the bounds by the name of lens and class or subgroup.
-    Alpha is shared equally by all errors that could have been the worst, because the worst one was
-    chosen after looking at the data. The lower bound also rests on the mean difference. ``answers``
-    are the tests of the questions in ``agenda``, ``rows`` what the audit says of them; ``draws``
-    holds n_resamples, rng and workers.
+    Return an ErrorBounds (an estimate with its lower and upper bound) by the name of lens and class
+    or subgroup. ``limits`` are (tolerance, alpha). Alpha is shared equally by all errors that could
+    have been the worst, because the worst one was chosen after looking at the data. The lower bound
+    also rests on the mean difference. ``answers`` are the tests of the questions in ``agenda``,
+    ``rows`` the rows of the audit, one for each question; ``data`` are the rows or the tally, and
+    ``draws`` holds n_resamples, rng and workers.
     """
     tolerance, alpha = limits
     kinds = ("error", "classes", "ordered", "groups")
@@ -317,8 +333,9 @@ def _answers(
 
     Return (data, questions, answers), with an answer (tests, p-value, further result or None) for
     each question. A question on subgroups or segments that cannot be tested is dropped, and its
-    reason becomes a note of ``data``. ``agenda`` lists the questions; ``draws`` holds n_resamples,
-    rng and workers, ``alpha`` is the level.
+    reason becomes a note of ``data``, the rows or the tally. ``agenda`` lists the questions, each
+    with the (statistic, lens) pairs that answer it; ``draws`` holds n_resamples, rng and workers,
+    ``alpha`` is the level.
     """
     answered, answers = [], []
     for question in agenda:
@@ -374,7 +391,8 @@ def _beyond(
 
     A rejected test of all classes is followed by the classes that are miscalibrated; items with
     several outcomes by the error of single items; costs by the promised and the realised utility.
-    ``pvalue`` is the question's, ``alpha`` the level; ``draws`` holds n_resamples, rng and workers.
+    ``question`` has its kind and its (statistic, lens) pairs, ``pvalue`` is its p-value, ``alpha``
+    the level; ``data`` are the rows or the tally, and ``draws`` holds n_resamples, rng and workers.
     """
     statistic = question.pairs[0][0]
     if question.kind == "costs" and isinstance(statistic, UtilityCalibration):
@@ -439,8 +457,10 @@ def report_of(
 ) -> AuditReport:
     """Combine the rows of an audit into its report: verdict, direction and sentences.
 
-    ``bounds`` is the interval of the headline error, None where none is known;
-    ``elsewhere`` holds the intervals of other errors above the tolerance, by lens and class.
+    ``data`` are the predictions or their tally. ``rows`` are the rows of the audit, one for each
+    question, the headline first, tested at level ``alpha``. ``tolerance`` is the largest acceptable
+    error, None without one. ``bounds`` is the interval of the headline error, None where none is
+    known; ``elsewhere`` holds the intervals of other errors above the tolerance, by lens and class.
     """
     one_event = data.followup is not None or data.multilabel  # nothing is asked of the top class
     if data.classes == RIGHT or one_event:
@@ -546,9 +566,11 @@ def _of_single_items(rows: Sequence[AuditRow]) -> list[str]:
 
 
 def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
-    """Return Cox's line of a binary outcome if the interval of its slope excludes 1, else None.
+    """Return Cox's line of class 1 if the interval of its slope excludes 1, else None.
 
-    ``alpha`` is the error probability of the interval.
+    It is the logistic fit of the outcome on the log-odds of the prediction, with intercept and
+    slope. ``data`` are the rows or the tally, ``alpha`` is the error probability of the interval.
+    None also where the line has no finite fit.
     """
     p = Analysis.through(OneVsRest(1), data).problem.probs
     if data.multilabel or not p.min() > 0.0:  # log-odds of 0 and 1 would decide alone
@@ -564,8 +586,9 @@ def _cox_line(data: RowsOrTally, alpha: float) -> CoxRecalibration | None:
 def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
     """Return a sentence on the slope: too extreme, not extreme enough, or in the wrong order.
 
-    It names the prediction at which the line crosses the diagonal if at least 5 % of the rows lie
-    on each side of it.
+    ``line`` is the fit of the outcome on the log-odds, with intercept and slope; ``data`` are the
+    rows or the tally. It names the prediction at which the line crosses the diagonal if at least 5
+    % of the rows lie on each side of it.
     """
     p = Analysis.through(OneVsRest(1), data).problem.probs[:, 0]
     turn = 1.0 / (1.0 + exp(min(-line.intercept / (1.0 - line.slope), 700.0)))
@@ -584,9 +607,10 @@ def _extreme(data: RowsOrTally, line: CoxRecalibration) -> str:
 
 
 def _refuted(data: RowsOrTally) -> str:
-    """Return a sentence on outcomes that had probability exactly 0.
+    """Return a sentence on outcomes of ``data`` that had probability exactly 0.
 
     It names the first such row, says that one refutes calibration, and how to handle rounding.
+    There has to be one.
     """
     impossible = data.impossible
     first, row = "", int(impossible[0])
@@ -742,9 +766,10 @@ def _beside(
 ) -> tuple[AuditVerdict, str]:
     """Return (verdict, end of a sentence): whether the error exceeds the tolerance.
 
-    The interval of the headline error decides, unless a segment, a class or a subgroup in
-    ``elsewhere`` certainly or possibly exceeds the tolerance. ``n`` is used to say how many rows
-    would decide. ``bounds`` belong to the headline error, ``rows`` the rows of the audit.
+    The interval of the headline error, ``bounds``, decides, unless a segment, a class or a subgroup
+    certainly or possibly exceeds the tolerance. ``elsewhere`` has the intervals of classes and
+    subgroups by name; ``rows`` (one for each question) have the segments. ``n`` is the number of
+    observations, from which it is computed how many would decide.
     """
     rejected = any(row.verdict.rejects for row in rows)
     within, limit = bounds.within(tolerance), f"the tolerance {tolerance:g}"
@@ -812,8 +837,9 @@ def _not_rejected(
     """Return (verdict, sentence) where no test rejects.
 
     The verdict is "calibrated" if an error of the size to be noticed would have been detected, and
-    "too little data", with the number of rows that are needed, otherwise. ``tolerance`` is the
-    error that does not matter, or None.
+    "too little data", with the number of rows that are needed, otherwise. ``row`` is the first row
+    of the audit, with its finding and the largest error that noise explains. The size to be noticed
+    is the ``tolerance`` or, where that is None, depends on ``data`` (:func:`noticeable_error`).
     """
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
@@ -851,8 +877,9 @@ class ErrorBounds:
     def of(cls, data: RowsOrTally, pair: StatisticAndLens, alpha: float, draws: Run) -> ErrorBounds:
         """Compute the interval of level 1 − 2 alpha for the error of a (statistic, lens) pair.
 
-        ``draws`` holds n_resamples, rng and workers. The result has the plug-in error, the debiased
-        one and both bounds.
+        ``data`` are the rows or the tally; ``draws`` holds n_resamples, rng and workers. The result
+        has the plug-in error, the debiased one and both bounds. An ``alpha`` above 0.25 counts as
+        0.25.
         """
         statistic, lens = pair
         alpha = min(alpha, 0.25)
@@ -868,9 +895,10 @@ class ErrorBounds:
     ) -> ErrorBounds:
         """Compute the interval for the error of a class or subgroup, also by its mean difference.
 
-        The absolute value of mean observed − predicted is at most the error. Its lower bound and
-        that of the error each have half of ``alpha``, and the larger one is taken. ``pair`` is
-        (statistic, lens); ``draws`` holds n_resamples, rng and workers.
+        ``data`` are the rows of the part, ``pair`` is (statistic, lens). The absolute value of mean
+        observed − predicted is at most the error. Its lower bound and that of the error each have
+        half of ``alpha``, and the larger one is taken. ``draws`` holds n_resamples, rng and
+        workers. The result has the plug-in error, the debiased one and both bounds.
         """
         whole, half = cls.of(data, pair, alpha, draws), min(alpha, 0.25) / 2.0
         try:
@@ -885,7 +913,10 @@ class ErrorBounds:
         return replace(whole, low=max(own, signed.low, -signed.high))
 
     def within(self, limit: float) -> bool | None:
-        """Return whether the error is at most ``limit``; None where that cannot be told."""
+        """Return True if this error is at most ``limit``, False if it is above, by the bounds.
+
+        None where that cannot be told, because the limit lies between them.
+        """
         return False if self.low > limit else True if self.high <= limit else None
 
     def rows_to_tell(self, n: int, limit: float) -> int | None:

@@ -82,10 +82,9 @@ FIELDS_SHOWN: dict[type[Result], tuple[str, ...]] = {
 
 
 def tables_of(result: Result) -> list[Columns]:
-    """Return the tables of a result as dictionaries of columns.
+    """Return the tables of a result, a list; a table maps headings to the values of the rows.
 
-    A curve without bins has no table: its picture shows every point of it. A table maps headings to
-    the values of the rows.
+    A curve without bins has none, [], because its picture shows every point of it.
     """
     if isinstance(result, ReliabilityFit):
         return []
@@ -101,7 +100,10 @@ def sentences(result: Result) -> list[str]:
 
 
 def _folded(table: str) -> str:
-    """Return an HTML table, wrapped in a closed ``<details>`` element if it is long."""
+    """Return an HTML table that scrolls, in a closed ``<details>`` element above 16 rows.
+
+    ``table`` is the table as HTML.
+    """
     rows = table.count("<tr>") - 1
     scroll = f'<div class="scroll" tabindex="0">{table}</div>'
     if rows <= MOST_ROWS:
@@ -112,7 +114,8 @@ def _folded(table: str) -> str:
 def _smooth(sections: tuple[Section, ...]) -> tuple[FloatArray, FloatArray] | None:
     """Return (predictions, rates) of the smooth curve in these sections, (L,) each, or None.
 
-    None where no section has one.
+    L is the number of points of the curve. ``sections`` are parts of a report, each with results;
+    None where no result is a lowess curve.
     """
     fits = (r for s in sections for r in s.results if isinstance(r, ReliabilityFit))
     fit = next((fit for fit in fits if fit.fit == "lowess"), None)
@@ -128,10 +131,10 @@ def _plotted(result: Record) -> Drawing:
 
 
 def _attributes(curve: ReliabilityCurve) -> Drawing:
-    """Draw the attributes diagram of weather services (Hsu & Murphy 1986) as a :class:`Drawing`.
+    """Draw the attributes diagram of weather services (Hsu & Murphy 1986).
 
     It adds the climatological frequency and the region where forecasts have positive Brier skill to
-    the reliability curve.
+    the reliability curve, ``curve``. The picture is returned.
     """
     picture = curve.plot(style="classical", recipe=False)
     mean = float(np.average(curve.observed, weights=curve.count))
@@ -180,20 +183,20 @@ class Section(Record):
 
     @property
     def pictured(self) -> bool:
-        """True if the last of its results has a picture."""
+        """True if the last of the results of this section has a picture."""
         return self.key in DRAWN and bool(self.results[-1].plotter)
 
     @property
     def picture(self) -> Drawing:
-        """Return the last of the results as a drawing.
+        """Picture of the last of the results of this section, drawn anew.
 
-        Call it only where :attr:`pictured` holds.
+        Only for a section that is :attr:`pictured`.
         """
         return DRAWN[self.key](self.results[-1])
 
     @property
     def svg(self) -> str:
-        """Return the picture as an SVG element.
+        """Picture of this section as an SVG element, a string.
 
         Its identifiers carry the key of the section, so that several pictures fit on one page.
         """
@@ -267,14 +270,14 @@ class Report(Result):
 
     @property
     def lead(self) -> Section | None:
-        """The part whose picture stands beside the verdict."""
+        """The section whose picture stands beside the verdict; None if no section has one."""
         key = WORDING["profiles"][self.profile]["picture"]
         pictured = [section for section in self.sections if section.pictured]
         return next((s for s in pictured if s.key == key), pictured[0] if pictured else None)
 
     @property
     def opened(self) -> tuple[Section, ...]:
-        """The parts that a page shows at once, five at most; it folds the others."""
+        """The sections that a page shows at once, five at most; it folds the others."""
         keys = WORDING["profiles"][self.profile]["open"]
         return tuple(section for section in self.sections if section.key in keys)[:MOST_OPEN]
 
@@ -305,7 +308,10 @@ class Report(Result):
 
     @property
     def pictured_first(self) -> str:
-        """The key of the part whose picture stands on the first screen."""
+        """The key of the section whose picture stands on the first screen.
+
+        "" without any picture.
+        """
         if self.curve is not None:
             return "curve"
         return "" if self.lead is None else self.lead.key
@@ -333,10 +339,11 @@ class Report(Result):
 
     @property
     def parts_rows(self) -> list[dict[str, str]]:
-        """Rows of the table of subgroups or classes: formatted cells by name.
+        """Rows of the table of subgroups or classes: formatted cells by name, one dict for each.
 
-        The cell "svg" holds the interval of observed − predicted, to be drawn on
-        :attr:`parts_axis`.
+        Cells are name, n, predicted, observed, difference (observed − predicted), interval, p
+        (adjusted), finding and tone ("bad", "ok" or "ask"). The cell "svg" holds the interval of
+        the difference, to be drawn on :attr:`parts_axis`. [] without subgroups or classes.
         """
         parts = self.screen.parts
         drawn = part_forest(parts, self.audit.tolerance or 0.0)[1:]
@@ -358,7 +365,10 @@ class Report(Result):
 
     @property
     def parts_counted(self) -> bool:
-        """True if the parts have sizes of their own; subgroups have, classes share all rows."""
+        """True if the table of parts is of subgroups, False if it is of classes.
+
+        Subgroups have sizes of their own; classes share all rows.
+        """
         return "class" not in self.parts_heading
 
     @property
@@ -368,7 +378,7 @@ class Report(Result):
 
     @property
     def curve(self) -> ReliabilityCurve | None:
-        """The reliability curve of the first screen."""
+        """The reliability curve of the first screen; None if the report has none."""
         return first_of_kind(ReliabilityCurve, self.sections)
 
     @property
@@ -380,7 +390,10 @@ class Report(Result):
 
     @property
     def caption(self) -> str:
-        """Caption of the diagram: bins, colours, and the number of points outside bars."""
+        """Caption of the reliability diagram: bins, colours, and the number of points outside bars.
+
+        Only for a report that has a reliability curve.
+        """
         assert self.curve is not None
         curve, words = self.curve, self._words_of_picture()
         outside, total = int(curve.outside.sum()), len(curve.count)
@@ -498,9 +511,10 @@ class Report(Result):
                     section.picture.save(Path(path).with_name(f"{section.key}.pdf"))
 
     def _in(self, kind: str) -> str:
-        """Fill the template "html", "markdown" or "latex".
+        """Return the report as text of the form ``kind``: ".html", ".md" or ".tex".
 
-        Every value is escaped unless it is a _Done.
+        It fills the template of that form. Every value is escaped unless it is a _Done. ImportError
+        without Jinja2.
         """
         try:
             from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -527,7 +541,10 @@ ResultT = TypeVar("ResultT", bound=Result)
 
 
 def first_of_kind(kind: type[ResultT], sections: Sequence[Section]) -> ResultT | None:
-    """Return the first result of the class ``kind`` in any of the sections, or None."""
+    """Return the first result of the class ``kind`` in any of the sections, or None.
+
+    ``sections`` are parts of a report, each with results.
+    """
     results = (r for section in sections for r in section.results)
     return next((r for r in results if isinstance(r, kind)), None)
 
@@ -535,8 +552,9 @@ def first_of_kind(kind: type[ResultT], sections: Sequence[Section]) -> ResultT |
 def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> str:
     """Return a paragraph on methods and results, ready to paste into a paper.
 
-    ``profile`` selects the wording, "clinical" with the measures that TRIPOD+AI asks for. ``audit``
-    and the results of ``sections`` give the numbers.
+    ``profile`` selects the wording: "ml", "clinical" (with the measures that TRIPOD+AI asks for),
+    "weather" or "llm". ``audit`` and the results of ``sections``, the parts of the report, give the
+    numbers; one of the results has to be the DataSummary, with numbers of rows and events.
     """
     words, data = WORDING["profiles"][profile], first_of_kind(DataSummary, sections)
     assert data is not None

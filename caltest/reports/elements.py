@@ -66,7 +66,8 @@ class PartLine(Record):
     adjusted : float
         p-value of a difference of 0, adjusted over all parts (Holm).
     tone : {"bad", "ok", "ask"}
-        Outside 0 or above the tolerance; within the tolerance; or neither.
+        "bad" if the interval excludes 0, or with a tolerance if all of it exceeds the tolerance;
+        "ok" if it lies within the tolerance; "ask" if neither.
     finding : str
         The same in words.
     """
@@ -101,15 +102,15 @@ class FirstScreen(Record):
     lede : str
         All observations, in a sentence.
     numbers : tuple of KeyNumber
-        At most four.
+        At most four key numbers, each with its label, interval and reference.
     matters : str
-        Whether the error matters.
+        Whether the error matters, in sentences.
     parts : tuple of PartLine
-        Subgroups, or classes, sorted by evidence.
+        Subgroups, or classes, sorted by evidence, each with observed and predicted.
     whom : str
         Which classes are wrong, where averages do not say it.
     next : str
-        What to do.
+        What to do, in a sentence.
     provenance : tuple of str
         Source, level, author, versions, seed.
     """
@@ -147,7 +148,8 @@ CHIP_SHAPES = {
 def small_scale(number: KeyNumber, width: float = 210.0) -> str:
     """Return the interval plot below a key number as SVG: interval, point and labelled reference.
 
-    ``width`` is in units of the view box. ``number`` has the value, its interval and the reference.
+    ``number`` has the value, its interval and the reference, the value of a calibrated model or the
+    noise floor. ``width`` is in units of the view box. "" for a number without an interval.
     """
     if not (isfinite(number.low) and isfinite(number.high) and number.high > number.low):
         return ""
@@ -175,8 +177,8 @@ def small_scale(number: KeyNumber, width: float = 210.0) -> str:
 def part_forest(parts: tuple[PartLine, ...], tolerance: float, width: float = 250.0) -> list[str]:
     """Return SVG elements: a common axis first, then the interval of each part on it.
 
-    ``parts`` are subgroups or classes. A band marks −``tolerance`` to ``tolerance`` (none if it is
-    0); ``width`` is in units of the view box.
+    ``parts`` are subgroups or classes, each with observed − predicted and its interval. A band
+    marks −``tolerance`` to ``tolerance`` (none if it is 0); ``width`` is in units of the view box.
     """
     reach = max((max(abs(p.low), abs(p.high)) for p in parts), default=0.1) or 0.1
     step = next(s for s in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if reach / s <= 3.0)
@@ -295,8 +297,9 @@ def points(value: float, digits: int = 1) -> str:
 class ViewScale:
     """Linear map from data values to coordinates of the SVG view box, with its ticks.
 
-    Called with a value, which is cut off at both ends, it returns the coordinate. With ``odds`` it
-    is linear in the log-odds of the value.
+    Called with a value, which is cut off at both ends, it returns the coordinate. ``low`` and
+    ``high`` are the ends in data, ``start`` and ``end`` their coordinates, and ``ticks`` the values
+    of the ticks. With ``odds`` it is linear in the log-odds of the value.
     """
 
     def __init__(
@@ -314,7 +317,7 @@ class ViewScale:
         return log(value / (1.0 - value)) if self.odds else value
 
     def holds(self, value: float) -> bool:
-        """Return whether a value lies between the ends of the scale."""
+        """Return whether a value lies between the ends of this scale."""
         return self.low - 1e-12 <= value <= self.high + 1e-12
 
 
@@ -324,11 +327,12 @@ def diagram(
     words: PictureWords,
     smooth: tuple[FloatArray, FloatArray] | None = None,
 ) -> str:
-    """Return one view of a reliability curve of one component as an SVG element.
+    """Return one view of a reliability curve of one component as an SVG element, a string.
 
-    ``view`` is "probability", "difference" or "logodds"; ``smooth`` holds predictions and rates of
-    a smooth curve, arrays of shape (L,). ``words`` are axis titles and nouns; ``curve`` has the
-    bins.
+    ``curve`` has the bins, with their predictions, observed rates and bars. ``view`` is
+    "probability", "difference" or "logodds"; ``smooth`` holds the L predictions and rates of a
+    smooth curve, arrays of shape (L,), None without. ``words`` are the titles of the axes and nouns
+    such as "patients".
     """
     x, y = _axes(curve, view, words)
     bins = _bins(curve, view)
@@ -392,9 +396,10 @@ def _bins(curve: ReliabilityCurve, view: str) -> list[Bin]:
 def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[ViewScale, ViewScale]:
     """Return the scales (x, y) of a view of the reliability diagram.
 
+    A scale maps values to coordinates of the picture and has ticks. ``curve`` has the bins.
     ``view`` is "probability", "difference" or "logodds". Axes of rates end at round values, those
-    in log-odds at the outermost bins. ``words`` are axis titles and nouns. A scale maps values to
-    coordinates of the picture and has ticks.
+    in log-odds at the outermost bins. ``words`` has the tolerance, which the axis of differences
+    shows, and whether predictions are in log-odds there.
     """
     ends = (LEFT_MARGIN, WIDTH - RIGHT_MARGIN), (HEIGHT - BOTTOM - STRIP, TOP)
     p, o = curve.predicted, curve.observed
@@ -422,9 +427,10 @@ def _axes(curve: ReliabilityCurve, view: str, words: PictureWords) -> tuple[View
 
 
 def _round(low: float, high: float, least: float, most: float) -> tuple[float, float, list[float]]:
-    """Return (start, end, ticks): round values that enclose ``low`` and ``high``.
+    """Return (start, end, ticks): round values that enclose ``low`` and ``high``, and ticks.
 
-    They stay between ``least`` and ``most``.
+    Ticks run from start to end in about six steps of 1, 2 or 5 times a power of ten. Ends stay
+    between ``least`` and ``most``.
     """
     length = max(high - low, 1e-3)
     raw = length / 6.0
@@ -450,10 +456,10 @@ def _tick(value: float, view: str, step: float) -> str:
 
 
 def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return SVG elements of the grid, the tick labels and the axis titles of a view.
+    """Return SVG elements of the grid, the tick labels and the axis titles of a view, as strings.
 
-    ``x`` and ``y`` are its scales; ``view`` is "probability", "difference" or "logodds". ``words``
-    has the axis titles.
+    ``x`` and ``y`` are its scales, maps from values to coordinates with ticks; ``view`` is
+    "probability", "difference" or "logodds". ``words`` has the axis titles.
     """
     base, out = HEIGHT - BOTTOM, []
     y_view = "difference" if view == "difference" else "share"
@@ -491,10 +497,10 @@ def _frame(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[s
 
 
 def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> list[str]:
-    """Return SVG elements of the line of perfect calibration and of the tolerance band.
+    """Return SVG elements, as strings: the line of perfect calibration and the tolerance band.
 
-    ``x`` and ``y`` are the scales of the ``view``. ``words`` has the tolerance. ``view`` is
-    "probability", "difference" or "logodds".
+    ``x`` and ``y`` are the scales of the view, maps from values to coordinates. ``words`` has the
+    tolerance. ``view`` is "probability", "difference" (the only one with a band) or "logodds".
     """
     if view != "difference":
         low, high = max(x.low, y.low), min(x.high, y.high)
@@ -510,7 +516,8 @@ def _reference(x: ViewScale, y: ViewScale, view: str, words: PictureWords) -> li
 def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> str:
     """Return the histogram of all predictions, drawn as a strip below the plot, as SVG.
 
-    ``x`` is the horizontal scale, ``words`` has the nouns of the hover text.
+    ``curve`` has the counts in fine bins, ``x`` is the horizontal scale, which maps predictions to
+    coordinates, and ``words`` has the nouns of the hover text.
     """
     base, edges = HEIGHT - BOTTOM, LOGIT_EDGES if x.odds else SHARE_EDGES
     place = np.searchsorted(edges, SPREAD_EDGES[:-1] + 1e-12, side="right") - 1
@@ -532,9 +539,10 @@ def _histogram(curve: ReliabilityCurve, x: ViewScale, words: PictureWords) -> st
 def _bin_mark(each: Bin, x: ViewScale, y: ViewScale, words: PictureWords, wide: float) -> str:
     """Return the bar and the dot of one bin as SVG, with hover text.
 
-    A dot beyond the scale becomes an arrow. ``wide`` is half of the width, in units of the view
-    box, that reacts to the pointer. ``each`` is the bin as drawn, ``x`` and ``y`` are the scales of
-    the view, ``words`` has the nouns of the text.
+    ``each`` is the bin as drawn, with its prediction, observed rate and bar. ``x`` and ``y`` are
+    the scales of the view, maps from values to coordinates; a dot beyond the scale becomes an
+    arrow. ``words`` has the nouns of the text. ``wide`` is half of the width, in units of the view
+    box, that reacts to the pointer.
     """
     value, cx, bar, tail = each.observed - each.shift, x(each.predicted), "", "."
     if np.isfinite(each.low) and np.isfinite(each.high):
@@ -572,8 +580,9 @@ def _smooth_line(
 ) -> str:
     """Return the smooth curve as an SVG path, cut at the first and the last bin of ``curve``.
 
-    ``smooth`` are predictions and rates, (L,) each; ``x`` and ``y`` are the scales of the ``view``.
-    ``view`` is "probability", "difference" or "logodds".
+    ``smooth`` are its L predictions and rates, (L,) each; ``x`` and ``y`` are the scales of the
+    view, maps from values to coordinates. ``view`` is "probability", "difference" or "logodds". ""
+    if no point lies between these bins and within the scale.
     """
     low, high = float(curve.predicted.min()), float(curve.predicted.max())
     inside = [
@@ -604,8 +613,9 @@ def _direct_labels(
 ) -> list[str]:
     """Return SVG text inside the plot: labels of the diagonal, of the worst bin and of one bar.
 
-    ``bins`` are the bins as drawn, ``x`` and ``y`` the scales of the ``view``. ``view`` is
-    "probability", "difference" or "logodds"; ``words`` has the nouns of the text.
+    ``curve`` has the level of its bars, ``bins`` are the bins as drawn, each with its prediction,
+    rate and bar. ``x`` and ``y`` are the scales of the view, maps from values to coordinates.
+    ``view`` is "probability", "difference" or "logodds"; ``words`` has the nouns of the text.
     """
     out: list[str] = []
     boxes = [(x(b.predicted), y(b.observed - b.shift)) for b in bins]
@@ -673,10 +683,11 @@ def _diagonal_costs(
     marks: list[tuple[float, float, float]],
     taken: list[tuple[float, float, float, float]],
 ) -> list[float]:
-    """Return how much the label of the diagonal would hide at each place it may take.
+    """Return how much the label of the diagonal would hide at each place it may take, as numbers.
 
-    ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
-    ``x`` and ``y`` are the scales of the view.
+    There is one for each of ``DIAGONAL_PLACES``. ``x`` and ``y`` are the scales of
+    the view, maps from values to coordinates. ``marks`` are (x, top, bottom) of vertical bars, and
+    ``taken`` (x, y, width, height) of other labels.
     """
     cost, costs = _cost_of(marks, 46.0, 40.0, taken), []
     for place, anchor, drop in DIAGONAL_PLACES:
@@ -691,7 +702,7 @@ def _room_on_diagonal(x: ViewScale, y: ViewScale, marks: list[tuple[float, float
     """Return whether the label of the diagonal fits somewhere without hiding much.
 
     ``marks`` are (x, top, bottom) of the vertical bars that it might hide. ``x`` and ``y`` are the
-    scales of the view.
+    scales of the view, maps from values to coordinates.
     """
     return min(_diagonal_costs(x, y, marks, [])) <= MOST_HIDDEN
 
@@ -704,8 +715,8 @@ def _diagonal_label(
 ) -> str:
     """Return the label of the diagonal as SVG, at the place where it hides least.
 
-    ``marks`` and ``taken`` are as in :func:`_cost_of`: vertical bars, and boxes of other labels.
-    ``x`` and ``y`` are the scales of the view.
+    ``x`` and ``y`` are the scales of the view, maps from values to coordinates. ``marks`` are (x,
+    top, bottom) of vertical bars, and ``taken`` (x, y, width, height) of other labels.
     """
     costs = _diagonal_costs(x, y, marks, taken)
     along, anchor, drop = DIAGONAL_PLACES[costs.index(min(costs))]
@@ -759,8 +770,8 @@ def switch(
 ) -> str:
     """Return HTML with the three views of a reliability diagram; radio buttons and CSS switch them.
 
-    ``smooth`` are predictions and rates of a smooth curve, (L,) each, or None. ``words`` are axis
-    titles and nouns; ``curve`` has the bins.
+    ``curve`` has the bins, ``words`` are axis titles and nouns. ``smooth`` are the L predictions
+    and rates of a smooth curve, (L,) each, or None.
     """
     first = 2 if words.odds else 0
     tabs = "".join(

@@ -83,8 +83,10 @@ QuestionKind = Literal[
 class AuditQuestion:
     """One row of an audit: a question, and the (statistic, lens) pairs that answer it together.
 
-    ``kind`` selects the test and the wording, such as "error", "shape" or "groups"; ``lens`` is the
-    name printed in the table, and ``words`` the question as printed.
+    ``lens`` is the name printed in the table, and ``words`` the question as printed. ``kind``
+    selects the test and the wording: "error" (a binned error), "classes" or "ordered" (binned
+    errors of all classes or of cumulative probabilities), "shape" (without bins), "score",
+    "levels", "items", "costs", "groups" or "segments".
     """
 
     lens: str
@@ -108,7 +110,11 @@ class AuditQuestion:
 
     @property
     def subject(self) -> Subject:
-        """Which probabilities the lens assesses: "event", "top", "ranks", "classes" or "vector"."""
+        """Kind of probabilities that this question is about.
+
+        It is "event" (one probability of two), "top" (the confidence), "ranks" (the largest few),
+        "classes" (each class in turn) or "vector" (all together).
+        """
         return "classes" if self.kind in ("classes", "ordered") else self.pairs[0][1].subject
 
 
@@ -128,8 +134,10 @@ COMMON = 400.0
 def null_of(data: RowsOrTally, question: AuditQuestion) -> Literal["auto", "asymptotic"]:
     """Return "asymptotic" for scores of many rows whose limit law is accurate, else "auto".
 
-    Many rows are more than 50 000. For the log score the limit is normal, judged by its fourth
-    moments; for the joint Cox test it is χ², judged by the smallest Σ p (1 − p) of a class.
+    It is the null distribution for the test of ``question``, a kind of test with its statistic and
+    lens, on ``data``, the rows or a tally. Many rows are more than 50 000. For the log score the
+    limit is normal, judged by its fourth moments; for the joint Cox test it is χ², judged by the
+    smallest Σ p (1 − p) of a class.
     """
     if question.kind not in ("score", "levels") or not data.has_rows or data.n <= NORMAL_ROWS:
         return "auto"
@@ -156,10 +164,11 @@ def whole_rows(data: RowsOrTally) -> RowsOrTally:
 
 
 def sums_of(data: RowsOrTally, lens: Lens) -> RowsOrTally:
-    """Return a tally of the rows if there are very many, unweighted and independent.
+    """Return a tally of the rows if there are more than 133 333, unweighted and independent.
 
-    Otherwise the data are returned unchanged. The tally of a ``lens`` is kept for as long as the
-    predictions live, because several questions use it.
+    Otherwise the data are returned unchanged. A tally holds sums over fine bins of the predictions
+    behind the ``lens``. It is kept for as long as the predictions live, because several questions
+    use it.
     """
     rows = data.rows
     if rows is None or not data.has_rows or data.n <= ROWS_FOR_SUMS or data.weights is not None:
@@ -177,8 +186,10 @@ def questions(
 ) -> tuple[list[AuditQuestion], list[str]]:
     """Return (questions, left out): the questions of an audit, and the names of those left out.
 
-    The headline question comes first. The number depends on the classes, on subgroups, features,
-    items and ``costs``; a question is left out if a tally cannot answer it.
+    An AuditQuestion has its words, its kind and the (statistic, lens) pairs that answer it. The
+    headline question comes first. The number depends on the classes, on subgroups, features, items
+    and ``costs``, a utility or None; a question is left out if ``data`` are a tally that cannot
+    answer it.
     """
     agenda = _agenda(data)
     headline = agenda[0]
@@ -213,9 +224,10 @@ def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
 
 
 def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
-    """Return the questions of all rows together.
+    """Return the questions of an audit about all rows together, the headline first.
 
-    Each has the (statistic, lens) pairs that answer it.
+    Each has its words, its kind and the (statistic, lens) pairs that answer it. ``data`` are the
+    rows or a tally, whose classes decide which there are.
     """
     n_rows = data.n if data.rows is None else data.rows.n  # that whole vectors are asked of
     binary, vector = ECE(UniformBins(15)), ECE(VarianceTree(max(20, n_rows // 50)))
@@ -267,8 +279,8 @@ def _agenda(data: RowsOrTally) -> list[AuditQuestion]:
 def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
     """Return the question whether acting on the probabilities gains the utility they promise.
 
-    ``costs`` is the utility of the actions. StatisticError for data that do not keep utilities,
-    such as tallies.
+    It has its words and the (statistic, lens) pair that answers it. ``costs`` is the utility of the
+    actions. StatisticError for data that do not keep utilities, such as tallies.
     """
     rows = data.rows
     if rows is None or not data.has_rows or rows.followup is not None or rows.multilabel:
@@ -283,8 +295,9 @@ def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
 def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
     """Return the questions without statistics that these predictions leave undefined.
 
-    An example is the slope if all predictions are 0 or 1. A question without any statistic is
-    dropped. ``agenda`` are the questions, ``data`` the rows or the tally.
+    ``agenda`` are the questions, each with the (statistic, lens) pairs that answer it; ``data`` are
+    the rows or the tally. An undefined statistic is, for example, the slope if all predictions are
+    0 or 1. A question without any statistic left is dropped.
     """
     answerable = []
     for question in agenda:
@@ -327,9 +340,10 @@ WRONG_ORDER = 5.0
 class Judged:
     """Result of a multiplicity adjustment for one question of an audit.
 
-    ``steps`` is the factor of Holm's method for the question. A part, such as a subgroup, whose
-    p-value within the question is p, has the adjusted p-value max(adjusted, steps p). The row, the
-    table of its parts and the sentence about them therefore agree. ``questions`` is their number.
+    ``adjusted`` is its adjusted p-value, ``alpha`` the level, ``questions`` the number of
+    questions, and ``steps`` the factor of Holm's method for this one. A part, such as a subgroup,
+    whose p-value within the question is p, has the adjusted p-value max(adjusted, steps p). The
+    row, the table of its parts and the sentence about them therefore agree.
     """
 
     adjusted: float
@@ -352,7 +366,7 @@ class Judged:
 
     @property
     def rejected(self) -> bool:
-        """True if the question is rejected."""
+        """True if this question is rejected: its adjusted p-value is at most the level."""
         return self.adjusted <= self.alpha
 
     def part(self, pvalue: float) -> float:
@@ -368,9 +382,11 @@ def row_of(
 ) -> AuditRow:
     """Return the row of an audit that reports one question.
 
-    ``answer`` is (tests, p-value, further result or None); ``judged`` has its adjusted p-value and
-    the factor for its parts; ``noticed`` is the smallest error that should not be missed, in
-    probability units.
+    ``data`` are the rows or the tally; ``question`` has its words, kind and (statistic, lens)
+    pairs; ``answer`` is (tests, p-value, further result or None); ``judged`` has its adjusted
+    p-value, the level, and the factor for its parts; ``noticed`` is the smallest error that should
+    not be missed, in probability units. The AuditRow has the test that is shown, the p-values and
+    the finding.
     """
     (tests, pvalue, parts), alpha = answer, judged.alpha
     if isinstance(parts, SegmentSearch):
@@ -446,9 +462,9 @@ def _finding(n: int, impossible: bool, rejected: bool, passing: float, noticed: 
 def worst_test(question: AuditQuestion, tests: Tests) -> int:
     """Return the index of the test that represents a question with several tests.
 
-    It is the test with the largest lower bound of its error. Statistics without bins have no common
-    unit: there it is the one with the largest z-score. ``tests`` are the results, one for each pair
-    of the question.
+    It is the test with the largest lower bound of its error. Statistics without bins (``question``
+    of the kind "shape") have no common unit: there it is the one with the largest z-score.
+    ``tests`` are the results, one for each (statistic, lens) pair of the question.
     """
     if question.kind == "shape":
         return max(range(len(tests)), key=lambda j: tests[j].excess / (tests[j].null_std or inf))
@@ -466,9 +482,10 @@ def _worst(data: RowsOrTally, question: AuditQuestion, worst: int) -> str:
 
 
 def _of_search(search: SegmentSearch) -> CalibrationTestResult:
-    """Return the search as a test: observed − predicted of its worst segment, with its p-value.
+    """Return a search through segments as a test: |observed − predicted| of its worst segment.
 
-    The p-value belongs to the search of all segments.
+    ``search`` has the segments. The p-value of the test belongs to the search of all segments, and
+    the null distribution has mean 0 and the standard deviation of the difference.
     """
     shared = {field.name: vars(search)[field.name] for field in fields(Result)}
     names = ("lens", "null", "pvalue", "pvalue_error", "impossible", "clusters")
@@ -488,8 +505,9 @@ def _of_search(search: SegmentSearch) -> CalibrationTestResult:
 def _of_segments(search: SegmentSearch, judged: Judged) -> str:
     """Return sentences that name the segments found, with the gain from recalibrating them.
 
-    Where none was found they say how large a difference would have been detected. ``judged`` has
-    the adjusted p-value of the question.
+    ``search`` has the segments; where none was found they say how large a difference would have
+    been detected. ``judged`` has the adjusted p-value of the question, the level, and the factor
+    for parts.
     """
     searched = f"Segments: {len(search.segments)} of {search.n_segments} searched are listed"
     if not search.segments:
@@ -511,9 +529,10 @@ def _judged(
 ) -> Subgroups:
     """Return subgroups completed with mean predictions, event rates and a finding for each.
 
-    p-values of ``parts``, the subgroups, become p-values adjusted for all questions of the audit:
-    ``judged`` has the adjusted p-value of their question and its factor. ``noticed`` is the
-    smallest error that should not be missed.
+    ``data`` are the rows with their subgroups, seen through ``lens``. p-values of ``parts``, the
+    results of the subgroups, become p-values adjusted for all questions of the audit: ``judged``
+    has the adjusted p-value of their question and its factor. ``noticed`` is the smallest error
+    that should not be missed, in probability units.
     """
     adjusted = tuple(None if p is None else judged.part(p) for p in parts.adjusted)
     parts, alpha = replace(parts, adjusted=adjusted, pvalue=judged.adjusted), judged.alpha
@@ -694,5 +713,8 @@ def _sides(predicted: float, observed: float, error: float) -> list[str]:
 
 
 def means_of(data: RowsOrTally, c: int | str) -> tuple[float, float]:
-    """Return (mean prediction, observed frequency) of a class, weighted where rows are weighted."""
+    """Return (mean prediction, observed frequency) of a class, weighted where rows are weighted.
+
+    ``data`` are the rows or a tally, ``c`` is the number or name of the class.
+    """
     return Analysis.through(OneVsRest(c), data).problem.means()

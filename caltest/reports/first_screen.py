@@ -80,7 +80,9 @@ class Findings:
     """Input of a first screen: data, audit, sections, interval level and settings.
 
     ``view`` holds the observations through the lens of the report, ``grouped`` the rows with their
-    subgroups if there are any, and ``draws`` n_resamples, rng and workers.
+    subgroups, None without; ``audit`` is the report of the audit and ``sections`` are the parts of
+    the report with their results. ``level`` is the level of intervals, ``words`` are the user's
+    words, and ``draws`` holds n_resamples, rng and workers.
     """
 
     view: View
@@ -107,7 +109,7 @@ class Findings:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean prediction and event rate."""
+        """(Mean prediction, event rate) of the observations behind the lens of this report."""
         predicted, observed = self.view.problem.means()
         return float(predicted), float(observed)
 
@@ -150,9 +152,9 @@ def _signed(f: Findings) -> ConfidenceIntervalResult | None:
 def _parts(f: Findings) -> tuple[PartLine, ...]:
     """Return the lines of the table of subgroups, or of classes without subgroups.
 
-    Each has name, size, predicted and observed, and their difference with its interval. They are
-    sorted by the lower bound of |observed − predicted|, the largest first. ``f`` holds data, audit
-    and settings; () for two classes without subgroups.
+    Each PartLine has name, size, predicted and observed, and their difference with its interval.
+    They are sorted by the lower bound of |observed − predicted|, the largest first. ``f`` holds
+    data, audit and settings; () for two classes without subgroups.
     """
     if f.grouped is not None and (found := _bounded_groups(f)) is not None:
         tests = list(zip(found.names, found.tests, strict=True))
@@ -223,9 +225,9 @@ def _bounded_classes(f: Findings) -> list[tuple[str, ConfidenceIntervalResult | 
 
 
 def _means_of(f: Findings, name: str) -> tuple[float, float]:
-    """Return mean prediction and event rate of a subgroup or a class.
+    """Return (mean prediction, event rate) of a subgroup or a class.
 
-    ``f`` holds the data, ``name`` is the subgroup or class.
+    ``f`` holds the data behind the lens and the subgroups, ``name`` is the subgroup or class.
     """
     if f.grouped is not None and name in (groups := f.grouped.subgroups()):
         part = replace(f.grouped, by=None).take(groups[name])
@@ -392,8 +394,9 @@ def _matters(
 def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
     """Return a sentence such as "12 more of 1000 patients died than predicted.", or "".
 
-    ``signed`` is the interval of observed − predicted. With follow-up the sentence is about the
-    ratio of observed to expected events.
+    ``f`` holds data, audit and settings; ``signed`` is the interval of observed − predicted, None
+    where unknown. With follow-up the sentence is about the ratio of observed to expected events. It
+    ends in a blank.
     """
     ratio, low, high = _measure(f, "O:E")
     followed = f.view.followup is not None  # events are estimated
@@ -481,7 +484,10 @@ def _measure(f: Findings, name: str) -> tuple[float, float, float]:
 
 
 def _pp(value: float, spread: float) -> str:
-    """Return a share in percentage points, with two digits of its uncertainty ``spread``."""
+    """Return a share as text in percentage points, with two digits of its uncertainty ``spread``.
+
+    ``value`` is the share, in [−1, 1]; ``spread`` is in percentage points.
+    """
     return format_value(100.0 * value, spread).replace("-", MINUS)
 
 
@@ -610,6 +616,8 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
 
     Likelihood-ratio tests of logistic fits on the log-odds: one line; an intercept for each group
     and one slope; a line for each group. With clusters or weights, Cochran's Q compares the groups.
+    ``f`` holds data, audit and settings. (NaN, NaN, NaN) without 2 to 60 subgroups, and where a fit
+    is infinite or rows lie in several groups.
     """
     none = (nan, nan, nan)
     if f.grouped is None or not 1 < len(groups := f.grouped.subgroups()) <= MOST_BOUNDED:
@@ -652,7 +660,8 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
 def within_sites(data: Predictions) -> Predictions:
     """Return grouped rows without their clusters if every group is one cluster.
 
-    The clusters are then the sites, within which rows are independent.
+    The clusters are then the sites, within which rows are independent. Otherwise ``data`` is
+    returned unchanged.
     """
     if data.clusters is None:
         return data
@@ -682,7 +691,8 @@ def _temperature(f: Findings) -> tuple[float, bool]:
 def _inverse_slope(fitted: object, rows: Predictions) -> float:
     """Return the temperature of a fitted scaling, computed from its effect on two log-odds.
 
-    ``fitted`` is the recalibration map, ``rows`` the predictions to which it belongs.
+    ``fitted`` is the recalibration map from probabilities (n, K) to such, and ``rows`` are
+    predictions with its number of classes.
     """
     p = np.full((1, rows.n_classes), 0.1 / (rows.n_classes - 1))
     p[0, 0] = 0.9
@@ -752,14 +762,16 @@ class Situation:
     temperature : float
         Temperature that minimises the log score of all classes; NaN for two classes.
     enough : bool
-        True if dividing the log-odds by this temperature leaves no class miscalibrated.
+        True if this temperature was fitted, because the log score rejects.
     repair : str
         Free parameters of the smallest recalibration of several classes that is enough, such as
         "vector"; "" if no class is wrong, or none was tested.
     segment : str
-        Name of the segment that a search found, if nothing else is rejected; "" otherwise.
+        Name of the worst segment of a search that rejects; "" otherwise.
     better : bool
         True if recalibrated predictions were given and are better calibrated.
+    alpha : float
+        Level of the tests.
     """
 
     verdict: AuditVerdict
@@ -788,7 +800,7 @@ class Situation:
 
     @property
     def mean_is_off(self) -> bool:
-        """True if the interval of observed − predicted excludes 0."""
+        """True if the interval of observed − predicted over all observations excludes 0."""
         return self.mean[0] > 0.0 or self.mean[1] < 0.0
 
     @property

@@ -80,6 +80,7 @@ def gate(
     Returns
     -------
     GateResult
+        The verdict, and every check with its estimate, bounds and limit.
 
     Raises
     ------
@@ -168,9 +169,11 @@ def _models(
 ) -> tuple[RowsOrTally, RowsOrTally | None, tuple[RowsOrTally, RowsOrTally | None]]:
     """Validate both models; return (new, old, (new, old) as prepared for the comparison).
 
-    ``against`` has the old model's predictions; without it ``old`` is None, twice. For paired
-    models the prepared rows are matched by their ids. ``paired`` says that both predict the same
-    rows, ``names`` are the models' names in messages. Raises as :func:`compare`.
+    Each is rows (Predictions) or a tally. ``probs``, ``labels``, ``lens`` and ``facts`` (design
+    arguments by name) are as in :func:`gate`. ``against`` has the old model's predictions; without
+    it ``old`` is None, twice. For paired models the prepared rows are matched by their ids.
+    ``paired`` says that both predict the same rows, ``names`` are the models' names in messages.
+    Raises as :func:`compare`.
     """
     if paired:
         probs, against = opened(probs, "probs"), opened(against, "against")
@@ -215,9 +218,11 @@ def _difference(
 ) -> ErrorBounds:
     """Return bounds of the increase of the root mean squared error, new − old.
 
-    ``both`` are (new, old) as prepared for :func:`compare`, ``paired`` if they predict the same
-    rows, ``old`` the old model for its own error, ``share`` the part of alpha for this check,
-    ``names`` the models' names in messages. ``draws`` holds n_resamples, rng and workers.
+    The ErrorBounds has the estimated increase with its lower and upper bound, wrong with
+    probability ``share`` together, the part of alpha for this check. ``both`` are (new, old) as
+    prepared for :func:`compare`, ``paired`` if they predict the same rows, ``old`` the old model
+    for its own error. ``statistic`` and ``lens`` say which squared error is compared; ``names`` are
+    the models' names in messages. ``draws`` holds n_resamples, rng and workers.
     """
     from caltest.inference import compare  # only gates with two models need it
 

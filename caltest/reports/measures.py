@@ -71,9 +71,10 @@ CLASSES_LISTED = 10
 class DataSummary(Result):
     """Summary of the data of a report: rows, classes, design.
 
-    ``events`` counts the event. ``mean_prediction``, ``smallest``, ``largest`` and ``distinct``
-    describe its predictions: mean, range, and number of distinct values. ``subgroups`` is a number,
-    0 without any; ``impossible`` counts outcomes of predicted probability 0. ``tallied`` says that
+    ``event`` is the name of the event, ``events`` counts it, and ``mean_outcome`` is its rate.
+    ``mean_prediction``, ``smallest``, ``largest`` and ``distinct`` describe its predictions: mean,
+    range, and number of distinct values. ``classes`` are names, ``subgroups`` is a number, 0
+    without any; ``impossible`` counts outcomes of predicted probability 0. ``tallied`` says that
     only sums of the rows were kept.
     """
 
@@ -92,10 +93,10 @@ class DataSummary(Result):
 
     @classmethod
     def of(cls, view: View, subgroups: int) -> DataSummary:
-        """Count observations, events and classes of a view.
+        """Return the summary of a view: numbers of observations and events, predictions, classes.
 
-        ``subgroups`` is the number of subgroups, 0 without ``by``. ``view`` holds the data behind
-        the lens.
+        ``view`` holds the data behind the lens. ``subgroups`` is the number of subgroups, 0 without
+        ``by``.
         """
         data, (rows, times) = view.data, view.problem.expand()[:2]
         p, (prediction, outcome) = rows.probs[:, 0], view.problem.means()
@@ -119,7 +120,10 @@ class DataSummary(Result):
 
     @property
     def _events(self) -> dict[str, str]:
-        """Return the count of events with its share, or beside the estimated risk if censored."""
+        """Count of events with its share, or beside the estimated risk if rows were censored.
+
+        It is a dict of texts by heading: "events", or "events observed" and "estimated risk".
+        """
         share = percent(self.mean_outcome, self.mean_prediction)
         if self.followup is None:
             return {"events": f"{self.events} ({share})"}
@@ -172,8 +176,9 @@ class Measures(Result):
     def of(cls, view: View, level: float, names: Collection[str] = ()) -> Measures:
         """Compute the measures that these observations allow, or only those in ``names``.
 
-        Measures that cannot be computed are listed in a note, each with its reason. ``view`` holds
-        the data behind the lens, ``level`` is the level of intervals.
+        ``view`` holds the data behind the lens, ``level`` is the level of intervals. Names are such
+        as "O:E", "slope" or "Brier score"; () stands for all. Measures that cannot be computed are
+        listed in ``omitted``, each with its reason.
         """
         rows, omitted, event = dict[str, Triple](), list[str](), _Event(view, level)
         for name in names or (MEASURES if view.followup is None else FOLLOWED):
@@ -194,9 +199,10 @@ class Measures(Result):
 
     @property
     def excluding(self) -> list[str]:
-        """Return phrases for the measures whose interval excludes the value of a calibrated model.
+        """Phrases for the measures whose interval excludes the value of a calibrated model.
 
-        Each names the measure, its interval and that value.
+        Each names the measure, its interval and that value; [] if there are none. Measures are O:E,
+        calibration-in-the-large and slope.
         """
         wrong = []
         for name, calibrated in CALIBRATED_AT.items():
@@ -241,8 +247,9 @@ def _meaning(name: str, view: View) -> str:
 class _Event:
     """Binary outcomes of a view, and the measures of the field computed on them.
 
-    ``p`` holds the predictions, ``y`` the outcomes and ``times`` the number of observations that
-    each row stands for, arrays of shape (n,). ``free`` is true without weights and clusters.
+    ``view`` holds the data behind the lens, ``level`` is the level of intervals. ``p`` holds the
+    predictions, ``y`` the outcomes and ``times`` the number of observations that each row stands
+    for, arrays of shape (n,). ``free`` is true without weights and clusters.
     """
 
     def __init__(self, view: View, level: float) -> None:
@@ -277,7 +284,7 @@ class _Event:
 
     @cached_property
     def gaps(self) -> Prepared:
-        """Distances of the predictions from the smooth calibration curve.
+        """Prepared ICI of these rows, with the distances of predictions from the smooth curve.
 
         The curve is fitted once for ICI, E50, E90 and ECI.
         """
@@ -296,10 +303,11 @@ class _Event:
     def mean(self, statistic: Statistic, scores: FloatArray) -> Triple:
         """Return (mean, low, high) of a score, with limits from the influence function.
 
-        ``scores`` has shape (n,), and ``statistic`` computes their mean exactly. The variance is G
-        / (G − 1) Σ_g (Σ_{i in g} of the influences)², summed within G clusters, with a t
-        distribution of G − 1 degrees of freedom. Without clusters each row is its own and the
-        limits are normal.
+        ``scores`` (n,) are the scores of the rows, ``statistic`` computes their mean exactly. The
+        variance is G / (G − 1) Σ_g (Σ_{i in g} of the influences)², summed within G clusters, with
+        a t distribution of G − 1 degrees of freedom. Without clusters each row is its own and the
+        limits are normal. Limits are NaN where they are not known. StatisticError for an infinite
+        mean.
         """
         value, w, n = self.value(statistic), self.w, self.view.problem.n
         if not np.isfinite(value):
@@ -365,7 +373,8 @@ def cox_line(view: View, level: float) -> CoxRecalibration:
     """Return Cox's calibration line of a view; it needs finite log-odds of the observed labels.
 
     It is the fit of the outcome on the log-odds of the prediction, with intervals of level
-    ``level``.
+    ``level``. ``view`` holds the data behind the lens. StatisticError if outcomes of probability 0
+    occurred.
     """
     if view.problem.impossible.size:
         words = several(view.problem.impossible.size, "outcome")
@@ -377,8 +386,9 @@ def cox_line(view: View, level: float) -> CoxRecalibration:
 class ClassTable(Result):
     """Table of classes: mean prediction and observed frequency of each.
 
-    All fields but ``lens`` have an entry for each class. ``deviation`` is observed − predicted,
-    ``in_sd`` the same in standard deviations under calibration.
+    All fields but ``lens`` have an entry for each class. ``count`` is how often the class occurred,
+    ``deviation`` is observed − predicted, and ``in_sd`` the same in standard deviations under
+    calibration.
     """
 
     name: tuple[str, ...]
@@ -393,7 +403,8 @@ class ClassTable(Result):
     def of(cls, view: View) -> ClassTable:
         """Return the table of classes, sorted by |observed − predicted| in standard deviations.
 
-        At most ``CLASSES_LISTED`` are listed. ``view`` holds the data seen through the lens.
+        The ten furthest are listed. ``view`` holds the data seen through the lens. StatisticError
+        for a tally, which has no rows.
         """
         if (data := view.data.rows) is None:
             raise StatisticError("needs the rows of all classes: a tally is of one event")
@@ -447,9 +458,11 @@ class FollowedSites(Result):
 
     @classmethod
     def of(cls, data: Predictions, lens: LensLike | None, level: float) -> FollowedSites:
-        """Fit Cox's line at every site of rows with follow-up; ``by`` names the sites.
+        """Fit Cox's line at every site of rows with follow-up; ``by`` of ``data`` names the sites.
 
-        Sites without a finite fit are left out and named in a note. StatisticError if none is left.
+        ``lens`` is the lens of the event, None for the usual one, and ``level`` the level of
+        intervals. Sites without a finite fit are left out and named in a note. StatisticError if
+        none is left.
         """
         fits, notes = dict[str, CoxRecalibration](), list[str]()
         for name, rows in data.subgroups().items():
@@ -506,13 +519,15 @@ FEWEST_FOR_A_BAND = 5
 
 
 def lowess(view: View, level: float) -> ReliabilityFit:
-    """Fit the curve of :class:`caltest.ICI`, with pointwise confidence limits.
+    """Fit the smooth curve of :class:`caltest.ICI`, with pointwise confidence limits.
 
-    A value of the curve is Σ_i s_i y_i. Its variance is G / (G − 1) · Σ_g (Σ_{i in g} s_i r_i)²,
-    r_i the residuals from the curve and g the clusters, or the rows where there are none (Liang &
-    Zeger, Biometrika 73, 1986); the limits use Student's t with G − 1 degrees of freedom. With
-    follow-up, y is p + W (Y − p), and the variance comes from the influence of every row on the
-    weights W as well.
+    ``view`` holds the data behind the lens, ``level`` is the level of the limits. A value of the
+    curve is Σ_i s_i y_i, for weights s of the smoother. Its variance is G / (G − 1) · Σ_g (Σ_{i in
+    g} s_i r_i)², r_i the residuals from the curve and g the G clusters, or the rows where there are
+    none (Liang & Zeger, Biometrika 73, 1986); the limits use Student's t with G − 1 degrees of
+    freedom. With follow-up, y is p + W (Y − p), and the variance comes from the influence of every
+    row on the weights W as well. StatisticError for a tally, above 200 000 rows, and below 5 rows
+    or clusters.
     """
     if view.from_sums:
         raise StatisticError("a smooth curve needs the rows, and a tally has none")
@@ -557,10 +572,11 @@ def _events(gaps: SmoothGaps) -> FloatArray:
 
 
 def _followed_curve(gaps: SmoothGaps, data: Predictions) -> tuple[FloatArray, FloatArray]:
-    """Return (curve, standard error) at the anchors with follow-up, (A,) each.
+    """Return (curve, standard error) at the A anchors with follow-up, (A,) each.
 
-    ``gaps`` has the smoother and its A anchors; outcomes are weighted by the inverse probability
-    that they are known.
+    Anchors are the predictions at which the smooth curve is fitted. ``gaps`` has the smoother (A,
+    n) and the rows in order; ``data`` are the rows with follow-up, whose outcomes are weighted by
+    the inverse probability that they are known.
     """
     censoring, p = data.censoring, data.probs[:, 0]
     residuals = censoring.weights * ((data.labels == 0) - p)
@@ -577,10 +593,11 @@ def _followed_curve(gaps: SmoothGaps, data: Predictions) -> tuple[FloatArray, Fl
 
 
 def _error(gaps: SmoothGaps, curve: FloatArray) -> FloatArray:
-    """Return the standard error of a smooth curve at its anchors, shape (L,).
+    """Return the standard error of a smooth curve at its A anchors, shape (A,).
 
-    ``curve`` holds the values of the curve at the anchors; residuals are taken from it. ``gaps``
-    has the smoother and the rows.
+    Anchors are the predictions at which it is fitted. ``gaps`` has the smoother (A, n), the rows
+    and their clusters. ``curve`` (n,) holds the values of the curve at the predictions in
+    increasing order; residuals are taken from it.
     """
     residuals = _events(gaps) - curve
     clusters = gaps.data.clusters

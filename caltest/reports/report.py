@@ -215,8 +215,9 @@ def report(
 def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
     """Return the recalibrated predictions as rows.
 
-    ``recalibrated`` are predictions of the rows of ``data``; an array takes weights and clusters
-    from them.
+    ``recalibrated`` are predictions of the rows of ``data``, as Predictions or an array (n,) or (n,
+    K); an array takes labels, weights and clusters from them. StatisticError for a tally, which has
+    no rows.
     """
     if (rows := data.rows) is None:
         raise StatisticError("recalibrated= needs the rows of both, and a tally has none")
@@ -269,8 +270,9 @@ def axis_titles(view: View, words: ScreenTerms) -> tuple[str, str]:
 def bins_of(view: View) -> Binning | int:
     """Return the bins of the reliability diagram: a binning, or a number of bins of equal width.
 
-    Bins have equal numbers of rows where one would hold more than half of the rows otherwise. With
-    follow-up they have equal numbers and at least ten observed events each.
+    ``view`` holds the data behind the lens. Bins have equal numbers of rows where one would hold
+    more than half of the rows otherwise. With follow-up they have equal numbers of rows, and there
+    is one bin for every ten observed events, 2 to 10 in all.
     """
     n_bins = int(np.clip(view.data.n // IN_A_BIN, 3, N_BINS))
     if view.followup is not None:
@@ -363,6 +365,17 @@ def _results_of_costs(
     follows, with simultaneous limits and the lines of acting always and never, which is the picture
     of the part.
 
+    Parameters
+    ----------
+    data : Predictions or tally
+        The rows, or their sums.
+    utility : Utility or callable
+        The gain in each row for each class that may occur.
+    level : float
+        Level of intervals and limits, in (0, 1).
+    draws : Run
+        Holds n_resamples, rng and workers.
+
     Raises
     ------
     UnsupportedFactError
@@ -416,8 +429,9 @@ REPORT_PARTS: dict[str, Callable[[ReportRequest], list[Result]]] = {
 def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...], list[str]]:
     """Return (sections, unexamined) of a profile such as "clinical".
 
-    ``request`` holds the data, the audit and the settings; ``unexamined`` lists questions that
-    could not be examined, sentences with the reason.
+    ``request`` holds the data, the audit and the settings. A Section has key, title, meaning and
+    results; they are in the order of the profile. ``unexamined`` lists questions that could not be
+    examined, sentences with the reason.
     """
     sections, left_out = list[Section](), list[str]()
     order, words, data = WORDING["profiles"][profile], WORDING["unexamined"], request.view.data
