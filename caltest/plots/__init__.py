@@ -53,8 +53,9 @@ __all__ = [
 
 
 def draw(result: Record, ax: Axes | None = None, **options: Any) -> Drawing:
-    """Draw a result as its ``plot`` method does, with the ``options`` of its drawing function.
+    """Draw a result as its ``plot`` method does; return the picture.
 
-    Without ``ax`` a new figure is made. StatisticError for a result that has no picture.
+    ``options`` go to the function of :mod:`caltest.plots` that draws such results. Without
+    ``ax`` a new figure is made. StatisticError for a result that has no picture.
     """
     return result.plot(ax, **options)

@@ -91,13 +91,14 @@ class Picture:
 
     @property
     def figure(self) -> Figure:
-        """The figure, for everything that matplotlib can do with it."""
+        """The matplotlib figure of this picture, for everything that matplotlib can do with it."""
         return root(self.ax)
 
     def save(self, path: str | Path) -> None:
         """Write a file (.pdf, .svg or .png with 300 dpi) that carries the recipe and no date.
 
-        Text stays text in PDF and SVG, and two runs write the same bytes.
+        Text stays text in PDF and SVG, and two runs write the same bytes. StatisticError for
+        another ending.
         """
         kind = Path(path).suffix.lower()
         if kind not in RECIPE_IN:
@@ -123,7 +124,10 @@ class Picture:
             self.figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
 
     def _repr_png_(self) -> bytes | None:
-        """Return the picture for a notebook; None if pyplot manages the figure and will show it."""
+        """Return the picture for a notebook as PNG, or None.
+
+        It is None if pyplot manages the figure and will show it.
+        """
         if self.figure.canvas.manager is not None:
             return None
         file = BytesIO()
@@ -141,6 +145,7 @@ def paper(ax: Axes | None, width: float, height: float) -> Axes:
 
     ``width`` and ``height`` are its size in inches. A new figure belongs to pyplot where pyplot is
     in use, so that ``plt.show()`` shows it; else it stands by itself and no backend is chosen.
+    StatisticError if ``ax`` is neither None nor matplotlib axes.
     """
     if ax is None:
         from matplotlib.figure import Figure
@@ -216,7 +221,10 @@ def divided(ax: Axes, rows: int, columns: int, count: int, strip: float) -> list
 
 
 def above(ax: Axes, share: float) -> Axes:
-    """Return new axes in the upper ``share`` of an area; the given axes keep the lower part."""
+    """Return new axes in the upper ``share`` (0 to 1) of an area; ``ax`` keeps the lower part.
+
+    Both share their horizontal axis.
+    """
     parts = _grid_place(ax).subgridspec(2, 1, height_ratios=(share, 1.0 - share), hspace=0.05)
     ax.set_subplotspec(parts[1])
     return ax.figure.add_subplot(parts[0], sharex=ax)
@@ -265,17 +273,18 @@ class Chart:
         return cls(paper(ax, COLUMN, height))
 
     def above(self, share: float) -> Chart:
-        """Return a chart in the upper ``share`` of this one's area; this one keeps the lower part.
+        """Return a chart in the upper ``share`` (0 to 1) of this one's area.
 
-        The key of both is drawn there.
+        This one keeps the lower part. The key of both is drawn above the upper one.
         """
         self.summit = above(self.ax, share)
         return Chart(self.summit, self.artists, self.entries)
 
     def mark(self, name: str, artist: Mark, words: str = "", sign: Handle | None = None) -> Mark:
-        """Register an artist by its name, and its ``words`` for the key; return the artist.
+        """Register an artist by its ``name``, and its ``words`` for the key; return the artist.
 
-        ``sign`` replaces the artist in the key.
+        ``sign`` is an artist that replaces it in the key. "" registers no name, or no entry in the
+        key.
         """
         if name:
             self.artists[name] = artist
@@ -284,25 +293,33 @@ class Chart:
         return artist
 
     def line(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", **style: Any) -> Line2D:
-        """Draw a line through points; markers only if ``style`` asks for them.
+        """Draw a line through points and return it; markers only if ``style`` asks for them.
 
-        ``x`` and ``y`` (m,) are the points; ``name`` and ``words`` as for the class.
+        ``x`` and ``y`` (m,) are the points. The picture keeps the line under ``name``, and the key
+        shows it beside ``words``; "" for neither. ``style`` are options of matplotlib's ``plot``.
         """
         (artist,) = self.ax.plot(x, y, **Style(color=INK, lw=0.8, ms=3.0, marker="") | style)
         return self.mark(name, artist, words)
 
     def rule(self, name: str, words: str = "", *, x: float | None = None, y: float = 0.0,
              **style: Any) -> Line2D:  # fmt: skip
-        """Draw a line across the axes: vertical at ``x`` if given, else horizontal at ``y``."""
+        """Draw a line across the axes and return it.
+
+        It is vertical at ``x`` if that is given, else horizontal at ``y``. The picture keeps it
+        under ``name``, and the key shows it beside ``words``; "" for neither. ``style`` are
+        matplotlib's options of a line.
+        """
         style = Style(color=GREY, lw=0.8) | style
         artist = self.ax.axhline(y, **style) if x is None else self.ax.axvline(x, **style)
         return self.mark(name, artist, words)
 
     def area(self, name: str, x: ArrayLike, low: FloatArray, high: FloatArray, words: str = "",
              **style: Any) -> PolyCollection:  # fmt: skip
-        """Fill the area between the curves ``low`` and ``high`` over x.
+        """Fill the area between the curves ``low`` and ``high`` over x; return the artist.
 
-        ``x``, ``low`` and ``high`` have shape (m,).
+        ``x``, ``low`` and ``high`` have shape (m,). The picture keeps the area under ``name``, and
+        the key shows it beside ``words``; "" for neither. ``style`` are options of matplotlib's
+        ``fill_between``.
         """
         artist = self.ax.fill_between(x, low, high, **Style(color=PALE, lw=0) | style)
         return self.mark(name, artist, words)
@@ -311,7 +328,9 @@ class Chart:
               color: str = BLUE, lw: float = 1.3, head: str = "_") -> LineCollection:  # fmt: skip
         """Draw a horizontal line from ``low`` to ``high`` at every height y, arrays of one shape.
 
-        ``lw`` is the line width, and ``head`` the mark at both ends.
+        ``lw`` is the line width in points, and ``head`` the mark at both ends in the key. The
+        picture keeps the lines, which are returned, under ``name``, and the key shows them beside
+        ``words``; "" for neither.
         """
         artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
@@ -319,10 +338,12 @@ class Chart:
     def dots(self, name: str, x: ArrayLike, y: ArrayLike, words: str = "", *, color: str = INK,
              marker: str = "o", filled: ArrayLike = True,
              **style: Any) -> PathCollection:  # fmt: skip
-        """Draw marks, filled or open.
+        """Draw marks at the points x and y, filled or open; return them as one artist.
 
-        ``filled`` is one truth value or one for each mark; ``style`` may hold ``s``, their area in
-        square points.
+        ``x`` and ``y`` have shape (m,); ``filled`` is one truth value or one for each mark;
+        ``marker`` is a name of matplotlib, and ``style`` may hold ``s``, the area in square points.
+        The picture keeps the marks under ``name``, and the key shows them beside ``words``; "" for
+        neither.
         """
         style = Style(s=16, zorder=3, marker=marker) | style
         if marker in "|_":
@@ -356,16 +377,21 @@ class Chart:
         ]
 
     def tag(self, text: str, x: float, y: float, **style: Any) -> Text:
-        """Write small text at a point of the plot, with a white background."""
+        """Write small text at a point of the plot, with a white background; return it.
+
+        ``x`` and ``y`` are the point in data, ``style`` matplotlib's options of a text.
+        """
         look = Style(fontsize=SMALL_PRINT, parse_math=False, zorder=6, color=INK)
         look["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}
         return self.ax.text(x, y, text, **look | style)
 
     def axes(self, xlabel: str = "", ylabel: str = "", *, size: float = LABEL,
              ticks: int | None = None, **limits: Any) -> None:  # fmt: skip
-        """Set axis labels, limits and style.
+        """Set labels, limits and style of the axes of this chart.
 
-        ``size`` is the size of the labels in points, ``ticks`` the approximate number of ticks.
+        ``xlabel`` and ``ylabel`` are the labels, "" for none, ``size`` is their size in points.
+        ``ticks`` is the approximate number of horizontal ticks, None to let matplotlib choose.
+        ``limits`` are ``xlim`` and ``ylim``.
         """
         ax = self.ax
         ax.set(**limits)
@@ -500,8 +526,8 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
          **style: Any) -> LineCollection:  # fmt: skip
     """Draw vertical bars with caps; a bar that leaves the frame ends in an arrow head.
 
-    ``x``, ``low`` and ``high`` have shape (L,). ``frame`` is (lowest, highest) height that is
-    shown.
+    ``x``, ``low`` and ``high`` have shape (L,), NaN for no bar. ``frame`` is (lowest, highest)
+    height that is shown. ``style`` are options of matplotlib's LineCollection, which is returned.
     """
     from matplotlib.collections import LineCollection
 
@@ -545,7 +571,10 @@ Truth = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Scale:
-    """Scale of an axis: probabilities, or their log-odds if ``log_odds`` is true."""
+    """Scale of an axis: probabilities, or their log-odds if ``log_odds`` is true.
+
+    Called on probabilities it returns their positions on the axis, same shape.
+    """
 
     log_odds: bool = False
 
@@ -557,9 +586,9 @@ class Scale:
             return np.log(p) - np.log1p(-p)
 
     def ticks(self, low: float, high: float) -> tuple[FloatArray, list[str]]:
-        """Return (positions, labels) of round probabilities between two positions of the axis.
+        """Return (positions, labels) of round probabilities on this scale, at most seven.
 
-        The positions are ``low`` and ``high``.
+        They lie between the positions ``low`` and ``high`` of the axis. Labels are text.
         """
         decades = [10.0**-k for k in range(9, 0, -1)]
         for steps in ((1,), (1, 3), (1, 2, 5)):
@@ -587,7 +616,7 @@ class Frame:
 
     @property
     def middle(self) -> float:
-        """Height in the middle of the vertical axis."""
+        """Height in the middle of the vertical axis of this diagram."""
         return 0.5 * (self.y[0] + self.y[1])
 
     def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
@@ -637,7 +666,9 @@ class Frame:
 def chosen(style: str, axis: str) -> tuple[Scale, bool]:
     """Return (scale, deviation) for the options ``style`` and ``axis`` of a reliability diagram.
 
-    StatisticError for unknown words.
+    The scale is in log-odds if ``axis`` is "log-odds", in probabilities if it is "probability".
+    ``deviation`` is True if ``style`` is "deviation" (observed − predicted), False if it is
+    "classical". StatisticError for other words.
     """
     one_of("style", style, ("deviation", "classical"))
     one_of("axis", axis, ("probability", "log-odds"))
@@ -647,8 +678,9 @@ def chosen(style: str, axis: str) -> tuple[Scale, bool]:
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (left, width, share) of a histogram of predictions, in equal steps of the scale.
 
-    ``spread`` are counts in the fine bins ``SPREAD_EDGES``, ``n`` their total; the arrays have one
-    entry for each column.
+    ``spread`` are counts in the fine bins ``SPREAD_EDGES``, ``n`` their total; ``scale`` is in
+    probabilities or in log-odds. The arrays have one entry for each column: its left end and width
+    on the axis, and its share of the predictions.
     """
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
     share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
@@ -716,8 +748,8 @@ def sign(
 ) -> Line2D:
     """Return the key's symbol for a kind of point or line.
 
-    ``marker`` and ``line`` are matplotlib's names of the mark and of the line style. ``filled``
-    ones are solid.
+    ``marker`` and ``line`` are matplotlib's names of the mark and of the line style, and ``color``
+    is the colour of both. With ``filled`` the mark is solid, else white inside.
     """
     from matplotlib.lines import Line2D
 
@@ -730,7 +762,7 @@ def sign(
 
 
 def key(ax: Axes, entries: Mapping[str, Handle], shift: float = 28.0, **options: str) -> Legend:
-    """Draw the key above the axes, beginning ``shift`` points to their left.
+    """Draw the key above the axes, beginning ``shift`` points to their left; return it.
 
     ``entries`` maps texts to symbols. ``options`` go to matplotlib's legend.
     """
@@ -768,9 +800,10 @@ def headline(test: CalibrationTestResult) -> str:
 def heading(
     ax: Axes, text: str, over: Artist | None = None, start: Axes | str | None = None
 ) -> Annotation:
-    """Write a text above the axes, or above the artist ``over``, wrapped to their width.
+    """Write a text above the axes, or above the artist ``over``, wrapped to their width; return it.
 
-    Lines begin at the left end of the labels of ``start``, by default of ``ax``.
+    Lines begin at the left end of the labels of ``start``, by default of ``ax``, or at the place
+    that a coordinate system of matplotlib such as "axes fraction" says.
     """
     return _aligned_text(ax, text, 1.0, over or "axes fraction", start, va="bottom", color=INK)
 
@@ -778,9 +811,10 @@ def heading(
 def foot(
     ax: Axes, recipe: str, with_recipe: bool, under: Artist | None = None, start: Axes | None = None
 ) -> Annotation | None:
-    """Write the recipe below the axes, or below the artist ``under``.
+    """Write the recipe below the axes, or below the artist ``under``; return the text.
 
-    It is shown only if ``with_recipe``; otherwise None is returned.
+    It is shown only if ``with_recipe``; otherwise None is returned. Lines begin at the left end of
+    the labels of ``start``, by default of ``ax``.
     """
     if not with_recipe:
         return None
@@ -792,7 +826,9 @@ def _aligned_text(ax: Axes, text: str, y: float, beyond: Artist | str, start: Ax
              **style: str) -> Annotation:  # fmt: skip
     """Write lines that begin at the left end of the axis labels of ``ax`` or ``start``.
 
-    ``y`` is the distance in points from ``beyond``, an artist or an edge of the axes.
+    They are returned as one text. ``beyond`` is an artist, or a coordinate system such as "axes
+    fraction". With ``y`` 1.0 the text stands 3 points above it, with 0.0 as far below. ``start``
+    may be a coordinate system as well; ``style`` are matplotlib's options of the text.
     """
 
     def labels(renderer: RendererBase) -> BboxBase:
@@ -828,9 +864,10 @@ def in_two_lines(text: str, most: float) -> str:
 
 
 def lines(text: str, room: float) -> str:
-    """Return a text broken into lines of at most ``room`` points.
+    """Return a text broken into lines of at most ``room`` points, at most five.
 
-    Lines break between words, but not beside operators that belong to them; long words are cut.
+    Lines break between words, but not beside operators that belong to them; long words are cut. Of
+    more lines the first four stay, and "…" follows.
     """
     broken = [""]
     for word in re.split(r"(?<![=<≤]) (?![·%=<≤])", text):

@@ -53,8 +53,10 @@ def forest(
 ) -> Picture:
     """Draw the statistic of every subgroup, with its noise floor.
 
-    Marks are filled where the adjusted p-value, at the right, is at most ``alpha``; for a joint
-    test the adjusted p-values are drawn. The artists are "estimates", "floors", "labels" and "key".
+    ``subgroups`` holds the results of all subgroups. Marks are filled where the adjusted p-value,
+    at the right, is at most ``alpha``; for a joint test the adjusted p-values are drawn, and for
+    confidence intervals these. The picture has the artists "estimates", "floors", "labels" and
+    "key". Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     test, adjusted = subgroups.tested[0], subgroups.adjusted
     if isinstance(test, ConfidenceIntervalResult):
@@ -87,8 +89,9 @@ def forest(
 def _intervals(subgroups: Subgroups, ax: Axes | None, recipe: bool) -> Picture:
     """Draw estimates with their simultaneous intervals, grey and hollow if the interval contains 0.
 
-    ``recipe`` writes the method below. The artists are "estimates", "intervals", "labels" and
-    "key".
+    ``subgroups`` holds the intervals of all subgroups. Without ``ax`` it makes a new figure;
+    ``recipe`` prints the method below it. The picture has the artists "estimates", "intervals",
+    "labels" and "key".
     """
     tests, named = subgroups.tests, zip(subgroups.names, subgroups.counts, strict=True)
     chart = Chart.of(ax, 1.3 + 0.2 * len(tests))
@@ -116,11 +119,12 @@ def _intervals(subgroups: Subgroups, ax: Axes | None, recipe: bool) -> Picture:
 
 
 def segments(result: SegmentSearch, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw the difference of all rows and of every listed segment, with its interval.
+    """Draw observed − predicted of all rows and of every listed segment, with its interval.
 
     The end of the interval nearest to 0 is heavier where it leaves 0 out; adjusted p-values are at
-    the right. Where none is listed, the five of most evidence are hollow. The artists are
-    "differences", "intervals", "least", "labels" and "key".
+    the right. Where ``result`` lists none, the five segments of most evidence are hollow. The
+    picture has the artists "differences", "intervals", "least", "labels" and "key". Without ``ax``
+    it makes a new figure; ``recipe`` prints the method below it.
     """
     rows = [result.whole, *(result.segments or result.strongest)]
     rows = rows[1:] if result.whole in rows[1:] else rows
@@ -153,9 +157,10 @@ def sites(
 ) -> Picture:  # fmt: skip
     """Draw one measure of calibration at every site, its mean and its prediction interval.
 
-    A ratio, O:E, has a logarithmic axis. ``effect="curve"`` draws the calibration curves of a
-    ``meta_analysis`` with ``curve=True``. The artists are "sites", "intervals", "mean",
-    "prediction" and "key".
+    ``effect`` is the measure. A ratio, O:E, has a logarithmic axis. ``effect="curve"`` draws the
+    calibration curves of a ``meta_analysis`` with ``curve=True``; StatisticError if ``result`` has
+    none. The picture has the artists "sites", "intervals", "mean", "prediction" and "key". Without
+    ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     from scipy.special import ndtri
 
@@ -198,7 +203,9 @@ def sites(
 def _centres(result: MetaAnalysis, ax: Axes | None, recipe: bool) -> Picture:
     """Draw the curve of every site, their mean with its interval, and the prediction interval.
 
-    The artists are "sites", "intervals", "mean" and "prediction".
+    ``result`` is the meta-analysis; StatisticError if it has no curves. Without ``ax`` it makes a
+    new figure; ``recipe`` prints the method below it. The picture has the artists "sites",
+    "intervals", "mean" and "prediction".
     """
     if (curve := result.curve) is None:
         raise StatisticError("these sites have no curves: ask meta_analysis(…, curve=True)")
@@ -221,9 +228,10 @@ def grades(result: GradeTests, ax: Axes | None = None, *, recipe: bool = True) -
     """Draw the rate of every grade with its interval beside its probability, on a logarithmic axis.
 
     Marks are filled where the probability is rejected; adjusted p-values are at the right. A rate
-    of 0 has no mark, and its interval begins at the frame. Of more than 40 grades, the 20 with the
-    smallest p-values are drawn. The artists are "rates", "intervals",
-    "probabilities", "labels" and "key".
+    of 0 has no mark, and its interval begins at the frame. If ``result`` has more than 40 grades,
+    the 20 with the smallest p-values are drawn; all rows together stand last. The picture has the
+    artists "rates", "intervals", "probabilities", "labels" and "key". Without ``ax`` it makes a new
+    figure; ``recipe`` prints the method below it.
     """
     rows = [*result.printed, result.portfolio]
     chart = Chart.of(ax, 1.3 + 0.2 * len(rows))
@@ -261,9 +269,12 @@ def differences(
 ) -> Picture:  # fmt: skip
     """Draw the differences of the calibration error of pairs of models, a line each.
 
-    A dot is a difference, with its interval and, at the right, ``pvalues``, by default the p-values
-    of the results, adjusted for a table. Within the grey span differences are smaller than the
-    margin: an interval inside it is a tie. The artists are "differences", "intervals" and "labels".
+    ``results`` is a comparison of two models, several of them, or a table of all pairs. A dot is a
+    difference, first model − second, with its interval and, at the right, ``pvalues``, by default
+    the p-values of the results, adjusted for a table. Within the grey span differences are smaller
+    than the margin: an interval inside it is a tie. The picture has the artists "differences",
+    "intervals" and "labels", and "tie" with a margin. Without ``ax`` it makes a new figure;
+    ``recipe`` prints the method below it. StatisticError for no comparison.
     """
     if isinstance(results, ComparisonTable):
         pvalues, results = results.adjusted, results.pairs
@@ -294,12 +305,13 @@ def pvalues(
 ) -> Picture:  # fmt: skip
     """Draw the p-values of several questions on a logarithmic axis, and where rejection begins.
 
-    Drawn, printed and decisive p-values are the same numbers, adjusted where they are read
-    together. Rejected questions have bold names and filled squares, or filled crosses where an
-    impossible outcome decides; others are open circles, open diamonds where only single items are
-    wrong, or thin crosses where there is too little data. ``findings`` are by default rejections
-    up to ``alpha``; ``xlabel`` names the values and ``text`` is the recipe. The artists are
-    "values", a list, "alpha", "labels", "key".
+    ``values`` are the p-values, adjusted where they are read together, ``names`` the questions, and
+    ``alpha`` is the level. Rejected questions have bold names and filled squares, or filled crosses
+    where an impossible outcome decides; others are open circles, open diamonds where only single
+    items are wrong, or thin crosses where there is too little data. ``findings`` are by default
+    rejections up to ``alpha``; ``xlabel`` names the values and ``text`` is the recipe, printed
+    below if ``recipe``. The picture has the artists "values", a list, "alpha", "labels" and "key".
+    Without ``ax`` it makes a new figure. StatisticError for no values.
     """
     if not len(values):
         raise StatisticError("there are no tests to draw")
@@ -326,7 +338,8 @@ def individual(
 ) -> Picture:
     """Draw the error item by item with its calibration part and grouping loss, and intervals.
 
-    The artists are "estimates", "intervals" and "key".
+    ``result`` has these parts. The picture has the artists "estimates", "intervals" and "key".
+    Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     chart = Chart.of(ax, 1.9)
     y = chart.rows([*result.parts])
@@ -342,7 +355,9 @@ def individual(
 def promise(result: PromiseResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the utility promised, with the range of gains if calibrated, and the utility gained.
 
-    The artists are "expected", "interval", "values" and "key".
+    ``result`` has both, the p-value and the interval for new data. The picture has the artists
+    "expected", "interval", "values" and "key". Without ``ax`` it makes a new figure; ``recipe``
+    prints the method below it.
     """
     from scipy.special import ndtri
 
@@ -372,8 +387,10 @@ MOST_CLASSES_DRAWN = 20
 def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the level and the slope of every class in standard deviations, worst class first.
 
-    Marks beyond the band are named; of more than 20 classes the worst are drawn. The artists are
-    "band", "levels", "slopes" and "key".
+    They are observed − predicted, by class in ``result``. Marks beyond the band are filled: these
+    classes are miscalibrated. If there are more than 20 classes, the worst are drawn. The picture
+    has the artists "band", "levels", "slopes" and "key". Without ``ax`` it makes a new figure;
+    ``recipe`` prints the method below it.
     """
     scores = {(part.name, part.parameter): part.z for part in result.components}
     every = list(dict.fromkeys(part.name for part in result.components))
@@ -402,9 +419,10 @@ def classes(result: WorstClassResult, ax: Axes | None = None, *, recipe: bool = 
 def adjusted(
     result: AuditReport | JointTestResult, ax: Axes | None = None, **options: Any
 ) -> Picture:
-    """Draw the adjusted p-values of an audit's rows, or of joint tests.
+    """Draw the adjusted p-values of an audit's rows, or of joint tests, on a logarithmic axis.
 
-    ``options`` go to :func:`pvalues`, such as ``alpha``.
+    Without ``ax`` it makes a new figure. ``options`` go to :func:`pvalues`: ``alpha``,
+    ``findings``, ``xlabel``, ``text`` and ``recipe``.
     """
     words = Style(xlabel="Adjusted p-value", text=result.recipe)
     if isinstance(result, JointTestResult):

@@ -64,8 +64,11 @@ def fitted(
 ) -> Picture:  # fmt: skip
     """Draw an isotonic or smooth reliability curve with its band.
 
-    Options as in :func:`caltest.plots.panels`. The artists are "curve", "band", "diagonal",
-    "histogram", "key" and, where drawn, "truth".
+    ``style`` "classical" draws event rates with the diagonal, "deviation" observed − predicted;
+    ``axis`` is the scale of the predictions. ``truth`` maps predictions to true probabilities,
+    drawn as a line where it is known. The picture has the artists "curve", "band", "diagonal",
+    "histogram", "key" and, where drawn, "truth". Without ``ax`` it makes a new figure; ``recipe``
+    prints the method below it.
     """
     scale, deviation = scales.chosen(style, axis)
     chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"
@@ -106,7 +109,8 @@ def fitted(
 def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw Cox's recalibration curve, observed against predicted, with its band.
 
-    The artists are "curve" and "band".
+    ``result`` is the fit, with intercept and slope. The picture has the artists "curve" and "band".
+    Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     chart, p = Chart.of(ax, 3.2), np.linspace(0.0, 1.0, 401)[1:-1]
     frequency, low, high = result.curve(p)
@@ -121,8 +125,9 @@ def cox(result: CoxRecalibration, ax: Axes | None = None, *, recipe: bool = True
 def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the ECE, its noise floor and its p-value against the number of bins.
 
-    The artists are "estimate", "floor", "band" and "pvalue", which lies on a second panel in the
-    upper part of the place, ``picture.panels[0]``.
+    ``table`` has them for several binnings. The artists are "estimate", "floor" and "band";
+    "pvalue" belongs to ``panels[0]`` of the picture, a second panel in the upper third. Without
+    ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     chart, order = Chart.of(ax, 3.1), np.argsort(table.size, kind="stable")
     upper, x = chart.above(0.33), table.size[order]
@@ -148,9 +153,10 @@ def sensitivity(table: BinSensitivity, ax: Axes | None = None, *, recipe: bool =
 def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the power or length found at each n, the target, and the n that is needed.
 
-    Bars are 95 % Monte Carlo intervals: upright ones of the power or length at each n, the one at
-    the target of n; a formula has none. The artists are "points", "bars", "curve" (between
-    simulated points), "goal", "n", "error" and "key".
+    ``result`` is the plan. Bars are 95 % Monte Carlo intervals: upright ones of the power or length
+    at each n, the one at the target of n; a formula has none. The picture has the artists "points",
+    "bars", "curve" (between simulated points), "goal", "n", "error" and "key". Without ``ax`` it
+    makes a new figure; ``recipe`` prints the method below it.
     """
     chart, power = Chart.of(ax, 2.2), result.width is None
     goal = result.power if power else result.width
@@ -201,9 +207,11 @@ def evidence(
 ) -> Picture:
     """Draw e-values against observations, on a logarithmic scale, and the alarm threshold.
 
-    Where rows have times, these are the axis. The monitor must have seen rows. The artists are
-    "alarm", "threshold" and "threshold label", and "evidence" and "leader" (beside it, the curve of
-    the expert with the largest wealth), or "a", "b" and, below, "difference" and "band".
+    Where rows have times, these are the axis. StatisticError if the monitor has seen no rows. The
+    picture has the artists "alarm", "threshold" and "threshold label", and "evidence" and "leader"
+    (beside it, the curve of the expert with the largest wealth); for two forecasters instead "a",
+    "b" and, below, "difference" and "band". Without ``ax`` it makes a new figure; ``recipe`` prints
+    the method below it.
     """
     if monitor.n == 0:
         raise StatisticError(
@@ -235,8 +243,9 @@ def decision_curve(
 ) -> Picture:
     """Draw net benefit against the threshold, with simultaneous limits.
 
-    The artists are "model" and "band", "always" and "never" (acting always or never), "promised",
-    and "other" (the other model, if there is one).
+    ``result`` has the net benefit at all thresholds. The picture has the artists "model" and
+    "band", "always" and "never" (acting always or never), "promised", and "other" (the other model,
+    if there is one). Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     chart = Chart.of(ax, 2.6)
     t = result.thresholds
@@ -258,7 +267,9 @@ def decision_curve(
 def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
     """Draw the e-value of a test of revisions against time, on a logarithmic scale.
 
-    The artists are "evidence", "threshold" (1/alpha) and "alarm" (its first time, if it is raised).
+    ``result`` has its history. The picture has the artists "evidence", "threshold" (1/alpha) and
+    "alarm" (its first time, if it is raised). Without ``ax`` it makes a new figure; ``recipe``
+    prints the method below it.
     """
     chart = Chart.of(ax, 2.4)
     times, logs = result.history.T
@@ -282,7 +293,8 @@ def revisions(result: RevisionTest, ax: Axes | None = None, *, recipe: bool = Tr
 def _alarm_line(chart: Chart, threshold: float) -> None:
     """Label the alarm line where curves leave room, and write powers of ten at the axis.
 
-    ``threshold`` and all heights are decimal logarithms of e-values.
+    ``chart`` is the picture under construction. ``threshold``, the alarm line, and all heights are
+    decimal logarithms of e-values.
     """
     low, high = chart.ax.get_ylim()
     high = max(high, threshold + 0.2 * (max(high, threshold) - low))
@@ -306,7 +318,10 @@ def _alarm_line(chart: Chart, threshold: float) -> None:
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
-    """Draw the e-values of a monitor, and in an inset the curve of the leading expert."""
+    """Draw the e-values of a monitor, and in an inset the curve of the leading expert.
+
+    ``chart`` is the picture under construction; ``monitor`` has the history of the e-value.
+    """
     rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)
     one = "o" if rows.size == 1 else ""  # a line of one point is invisible
@@ -321,7 +336,7 @@ def _evidence_against(chart: Chart, monitor: Monitor) -> None:
 
 
 def _along(monitor: Monitor | ComparisonMonitor) -> FloatArray:
-    """Return the horizontal positions of the points of a monitor's history, (m,).
+    """Return the horizontal positions of the m points of a monitor's history, (m,).
 
     They are times, or numbers of rows where there are no times.
     """
@@ -333,7 +348,11 @@ def _unit(monitor: Monitor | ComparisonMonitor) -> str:
 
 
 def _evidence_between(chart: Chart, upper: Chart, monitor: ComparisonMonitor) -> None:
-    """Draw the e-values for either forecaster, and below the difference of their scores."""
+    """Draw the e-values for either forecaster, and below the difference of their scores, a − b.
+
+    ``upper`` and ``chart`` are the upper and the lower part of the picture under construction;
+    ``monitor`` has the history of both e-values and of the band.
+    """
     rows, (a, b, low, high) = _along(monitor), monitor.history[:, 1:5].T
     upper.line("a", rows, a / np.log(10.0), "a is better", color=BLUE, lw=1.2)
     upper.line("b", rows, b / np.log(10.0), "b is better", color=RED, lw=1.2, ls=(0, (5, 1.5)))
@@ -374,9 +393,10 @@ def limits(
 ) -> Picture:
     """Draw errors with their bounds, one per line, their limits, and the verdict in words.
 
-    The verdict stands over the picture with a symbol, and beside every check where there are
-    several. The artists are "estimate", "bounds", "limit", "limit labels", "labels", "headline" and
-    "key".
+    ``result`` is a gate with its checks, or a test of equivalence. The verdict stands over the
+    picture with a symbol, and beside every check where there are several. The picture has the
+    artists "estimate", "bounds", "limit", "limit labels", "labels", "headline" and "key". Without
+    ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     if isinstance(result, GateResult):
         rows = [(c.question, c.corrected, c.low, c.high, c.limit) for c in result.checks]
@@ -414,7 +434,8 @@ def interval(
 ) -> Picture:
     """Draw an estimate, its interval (an arrow where it is open) and the noise floor.
 
-    The artists are "estimate", "interval" and "floor".
+    ``result`` has these numbers. The picture has the artists "estimate", "interval" and "floor".
+    Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     chart = Chart.of(ax, 1.5)
     low = None if result.side == "upper" else result.low
@@ -442,7 +463,8 @@ def decomposition(
 ) -> Picture:
     """Draw the parts of a mean score as steps that lead from 0 to the score.
 
-    The artist is "bars".
+    ``parts`` is the decomposition. The picture has the artist "bars". Without ``ax`` it makes a new
+    figure; ``recipe`` prints the method below it.
     """
     signs = SCORE_PARTS[type(parts)]
     steps = np.array([s * vars(parts)[name] for name, s in signs.items()])
@@ -471,9 +493,11 @@ HISTOGRAM_COLUMNS, ATOMS = 60, 40
 
 
 def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool = True) -> Picture:
-    """Draw the null distribution, which JSON does not keep, with the estimate: how unusual is it?
+    """Draw the null distribution of a test with the estimate: how unusual is it?
 
-    The artists are "columns", "estimate", "floor" and "key".
+    StatisticError if ``result`` has lost its null distribution, which JSON does not keep. The
+    picture has the artists "columns", "estimate", "floor" and "key". Without ``ax`` it makes a new
+    figure; ``recipe`` prints the method below it.
     """
     law = result.null_distribution
     if law is None:
@@ -503,10 +527,10 @@ def null(result: CalibrationTestResult, ax: Axes | None = None, *, recipe: bool 
 
 
 def _columns(law: NullDistribution, estimate: float) -> tuple[FloatArray, FloatArray]:
-    """Return (edges, probabilities) of a histogram of a null distribution.
+    """Return (edges, probabilities) of a histogram of the null distribution ``law``.
 
-    The estimate is an edge, or the centre of a column for discrete laws. Edges have shape (m + 1,),
-    probabilities (m,).
+    The ``estimate`` is an edge, or the centre of a column for discrete laws. For m columns edges
+    have shape (m + 1,), probabilities (m,).
     """
     if isinstance(law, SimulatedNull):
         values, mass = law.values, np.full(len(law), 1.0 / len(law))

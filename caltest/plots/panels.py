@@ -70,11 +70,15 @@ def reliability(
 ) -> Picture:  # fmt: skip
     """Draw a reliability diagram, with one panel for each component of the curve.
 
-    The artists are "marks", "bars", "histogram", "edge", "key" and, where drawn, "columns", "gaps",
-    "truth".
+    The picture has the artists "marks", "bars", "histogram", "edge", "key" and, where drawn,
+    "columns", "gaps", "truth"; with several components its ``panels`` have them.
 
     Parameters
     ----------
+    curve : ReliabilityCurve
+        The bins of all components (classes or subgroups).
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
     style : {"deviation", "classical"}, default "deviation"
         ``"deviation"``: observed − predicted against the prediction, as marks with an area by
         the number of rows (filled outside their bars), with a histogram of the predictions
@@ -89,6 +93,8 @@ def reliability(
         With more components than this only those with the smallest p-values are drawn.
     top : float, optional
         How far a deviation axis goes to either side, for pictures that share their scale.
+    recipe : bool, default True
+        Whether to print the method below the picture.
     """
     scale, deviation = scales.chosen(style, axis)
     components, several = np.arange(len(curve.names)), len(curve.names) > 1
@@ -130,9 +136,10 @@ def _panels(parts: Sequence[ReliabilityCurve], ax: Axes | None, draw: Callable[.
             recipe: bool) -> Picture:  # fmt: skip
     """Draw one panel for each component by ``draw``, with a common key and common axis labels.
 
-    ``parts`` are the curves of the components; ``draw(chart, curve)`` draws one of them within
-    ``frame``. ``common`` are entries of the key by words, ``text`` is the recipe, which is shown
-    only if ``recipe``.
+    ``parts`` are the curves of the components; ``draw(chart, curve)`` draws one of them on its
+    axes. ``frame`` has the limits of all axes and their scale. ``common`` are entries of the key,
+    symbols by words; ``text`` is the recipe, which is shown only if ``recipe``. Without ``ax`` it
+    makes a new figure.
     """
     across = 2 if len(parts) <= 4 else 3
     rows = -(-len(parts) // across)
@@ -178,9 +185,9 @@ def _panel(
 ) -> None:
     """Draw the cells of one component with their bars, in front of a histogram.
 
-    ``frame`` has the limits of the axes, ``tallest`` is the highest share of a histogram column,
-    the same in all panels. ``truth`` maps predictions to true probabilities, drawn as a line, or is
-    None.
+    ``chart`` is the panel under construction, ``curve`` has the bins. ``frame`` has the limits of
+    the axes and their scale; ``tallest`` is the highest share of a histogram column, the same in
+    all panels. ``truth`` maps predictions to true probabilities, drawn as a line, or is None.
     """
     ink = Style(color=RED) if curve.is_consistency else Style(color=INK, lw=0.8)
     scale, ax = frame.scale, chart.ax
@@ -212,10 +219,11 @@ def _shared_frame(
     curves: Sequence[ReliabilityCurve], scale: Scale, deviation: bool, whole: bool,
     top: float | None = None,
 ) -> Frame:  # fmt: skip
-    """Return a frame for several curves.
+    """Return a frame for several curves: the limits of both axes, their scale, and their kind.
 
-    It covers all probabilities if ``whole``, else the range that occurs, on the given ``scale``.
-    ``deviation`` shows observed − predicted; ``top`` fixes the half height of the vertical axis.
+    It covers all probabilities if ``whole``, else the range that occurs, on the given ``scale`` of
+    probabilities or log-odds. ``deviation`` shows observed − predicted; ``top`` fixes the half
+    height of that axis, None to show the bins of 99 % of the rows.
     """
     ends = (0.0, 1.0)
     if scale.log_odds:
@@ -235,7 +243,11 @@ def _shared_frame(
 
 
 def _shares(ax: Axes, curve: ReliabilityCurve, frame: Frame) -> BarContainer:
-    """Draw the share of rows in each bin as columns below the points."""
+    """Draw the share of rows in each bin of ``curve`` as columns; return them.
+
+    ``ax`` are the axes of the histogram, ``frame`` has the limits of the horizontal axis and its
+    scale.
+    """
     far = 0.5 * (frame.x[1] - frame.x[0])
     ends = frame.scale([curve.bin_low, curve.bin_high])
     low, high = np.clip(ends, frame.x[0] - far, frame.x[1] + far)
@@ -249,10 +261,12 @@ def comparison(
 ) -> Picture:  # fmt: skip
     """Draw observed − predicted of several models in one diagram, each with its own bars.
 
-    Two to five curves of one component, made with the same lens and bins; the recipe describes the
-    first. Neighbouring bins are connected; a line never crosses an empty bin. Filled marks lie
-    outside their bars; those beyond the frame are as in :func:`reliability`. The artists "marks",
-    "lines", "bars" and "edge" are lists with one item a model.
+    ``curves`` are two to five curves of one component, made with the same lens and bins, and
+    ``names`` the models; StatisticError otherwise. Neighbouring bins are connected; a line never
+    crosses an empty bin. Filled marks lie outside their bars; those beyond the frame are as in
+    :func:`reliability`. The artists "marks", "lines", "bars" and "edge" are lists with one item a
+    model. Without ``ax`` it makes a new figure; ``recipe`` prints the method of the first curve
+    below it.
     """
     if not 2 <= len(curves) <= len(STYLES) or any(len(c.names) > 1 for c in curves):
         raise StatisticError(
@@ -291,7 +305,9 @@ def _axes_of_models(
 ) -> None:
     """Draw the axes of a diagram of several models, and the line of no difference.
 
-    ``ylabel`` replaces the usual label of the vertical axis.
+    ``chart`` is the picture under construction, ``frame`` has limits and scale, and ``curve`` what
+    the labels name: the lens and the event. ``ylabel`` replaces the usual label of the vertical
+    axis.
     """
     frame.begin(chart, None)
     chart.rule("", lw=0.7, zorder=1)
@@ -302,9 +318,11 @@ def _axes_of_models(
 def difference(
     curve: ReliabilityDifference, ax: Axes | None = None, *, recipe: bool = True
 ) -> Picture:
-    """Draw the difference of the deviations of two models, with its band.
+    """Draw the difference of observed − predicted of two models, first − second, with its band.
 
-    Marks are filled where the band leaves out 0. The artists are "marks", "lines", "bars", "edge".
+    ``curve`` has it in bins. Marks are filled where the band leaves out 0. The picture has the
+    artists "marks", "lines", "bars" and "edge". Without ``ax`` it makes a new figure; ``recipe``
+    prints the method below it.
     """
     chart, count = Chart.of(ax, 2.6), curve.count_a + curve.count_b
     x, heights = curve.predicted, (curve.difference, curve.low, curve.high)
@@ -346,14 +364,15 @@ def simplex(
 ) -> Picture:
     """Draw predictions and outcomes of three classes on the triangle, or of four in a tetrahedron.
 
-    A dot is the average prediction in a cell, with an area by its rows, and an arrow leads from
-    there to the frequencies of the outcomes. Cells that deviate more than chance allows are
-    outlined and have filled black dots and heavy arrows with a white halo; the others are hollow
-    and grey. Cells of fewer than ``min_count`` rows have no arrow, for it would show chance only
-    (Vaicenavicius et al. 2019, Fig. 1). Cells of the triangle are coloured by the density of
-    predictions, on a logarithmic scale; white is empty. The tetrahedron is a view from outside:
-    what points towards the eye looks short. The artists are "arrows", "dots", "corners", "key" and,
-    for three classes, "cells", "marked" and "colorbar".
+    ``cells`` has the cells of a partition. A dot is the average prediction in a cell, with an area
+    by its rows, and an arrow leads from there to the frequencies of the outcomes. Cells that
+    deviate more than chance allows are outlined and have filled black dots and heavy arrows with a
+    white halo; the others are hollow and grey. Cells of fewer than ``min_count`` rows have no
+    arrow, for it would show chance only (Vaicenavicius et al. 2019, Fig. 1). Cells of the triangle
+    are coloured by the density of predictions, on a logarithmic scale; white is empty. The
+    tetrahedron is a view from outside: what points towards the eye looks short. The picture has the
+    artists "arrows", "dots", "corners", "key" and, for three classes, "cells", "marked" and
+    "colorbar". Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     corners = TRIANGLE if len(cells.names) == 3 else TETRAHEDRON
     chart = Chart.of(ax, 3.5)
@@ -385,7 +404,11 @@ def _edge(i: int, j: int, n_corners: int) -> Style:
 
 
 def _density(chart: Chart, cells: ReliabilitySimplex) -> None:
-    """Draw the cells of the triangle, coloured by the density of predictions; uniform is 1."""
+    """Draw the cells of the triangle, coloured by the density of predictions; uniform is 1.
+
+    ``chart`` is the picture under construction. ``cells`` has the ranges of the cells, their rows,
+    and which are significant: these are outlined.
+    """
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import ListedColormap, LogNorm
@@ -430,7 +453,11 @@ def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar
 
 
 def clipped(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the corners (m, 3), in order, of the part of the triangle with low ≤ p ≤ high."""
+    """Return the m corners, in order, of the part of the triangle with low ≤ p ≤ high, (m, 3).
+
+    ``low`` and ``high`` (3,) are limits of the probabilities p of three classes; (0, 3) if no p
+    fits.
+    """
     corners = np.eye(3)
     for k in range(3):
         for way, bound in ((1.0, low[k]), (-1.0, -high[k])):
@@ -459,8 +486,9 @@ def _half(corners: FloatArray, height: FloatArray) -> FloatArray:
 def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_count: int) -> None:
     """Draw arrows from predictions to outcomes with dots at their start, significant ones last.
 
-    ``corners`` are the positions of the classes in the picture; cells of fewer than ``min_count``
-    rows have no arrow. ``cells`` has predictions and frequencies, and which cells are significant.
+    ``chart`` is the picture under construction. ``cells`` has predictions and frequencies, and
+    which cells are significant. ``corners`` (K, 2) are the positions of the K classes in the
+    picture; cells of fewer than ``min_count`` rows have no arrow unless they are significant.
     """
     significant = cells.significant
     few = (cells.count < min_count) & ~significant
@@ -492,7 +520,10 @@ def _arrows(chart: Chart, cells: ReliabilitySimplex, corners: FloatArray, min_co
 
 
 def _corners(ax: Axes, names: tuple[str, ...], corners: FloatArray) -> list[Text]:
-    """Write the names of the classes at the corners of the triangle; return the texts."""
+    """Write the names of the classes at the corners of the triangle; return the texts.
+
+    ``corners`` (K, 2) are their positions on ``ax``.
+    """
     style, texts = Style(fontsize=SMALL_PRINT, parse_math=False), []
     for name, (x, y) in zip(names, corners, strict=True):
         middle = wide(name) < 50.0 or 0.1 < x < 0.9
