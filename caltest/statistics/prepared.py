@@ -47,7 +47,7 @@ class Statistic(ABC, Written):
 
     Call an instance with probabilities and labels to get its value, a float; large values are
     evidence against calibration. A subclass implements :meth:`prepare`, which fixes the
-    predictions.
+    predictions and returns a :class:`Prepared`, a function of the outcomes.
     """
 
     #: Whether it looks at rows with follow-up by the labels and weights of those that are known.
@@ -58,9 +58,11 @@ class Statistic(ABC, Written):
     of_items: ClassVar[bool] = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
-        """Return the value; arguments and errors are as in :meth:`Predictions.of`.
+        """Return the value of the statistic, a float.
 
-        For two classes label 1 is the event, or class 0 of ``Predictions(…, induced=True)``.
+        ``probs``, ``labels`` and ``facts`` (``weights``, ``clusters`` and the other keywords) are
+        the arguments of :meth:`Predictions.of`, with its errors. For two classes label 1 is the
+        event, or class 0 of ``Predictions(…, induced=True)``.
         """
         # Weights of 2 and 4 give the number that 1 and 2 give, to the last bit.
         facts.setdefault("rounded", False)  # the value of all rows
@@ -71,7 +73,9 @@ class Statistic(ABC, Written):
     def prepare(self, problem: Problem) -> Prepared:
         """Return the statistic with fixed predictions, a function of the outcomes.
 
-        ``problem`` holds the predictions.
+        ``problem`` holds the predictions and observed outcomes of the data, rows or a tally. The
+        values of the :class:`Prepared` are computed for B sets of outcomes at once. StatisticError
+        if the statistic cannot take such data.
         """
 
 
@@ -130,19 +134,19 @@ class Prepared(ABC):
 
     @abstractmethod
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) for B sets of outcomes.
+        """Return the values (B,) of the statistic for B sets of outcomes.
 
-        ``outcomes`` are made by ``problem.outcomes``. Residuals are multiplied by √factor, which
-        stands for the overdispersion of clustered rows.
+        ``outcomes`` are made by ``problem.outcomes`` from label vectors or event counts. Residuals
+        are multiplied by √factor, which stands for the overdispersion of clustered rows.
         """
 
     @cached_property
     def observed(self) -> float:
-        """Value for the observed outcomes."""
+        """Value of the statistic for the observed outcomes."""
         return float(self.values(self.problem.observed)[0])
 
     def __call__(self, labels: IntArray) -> float:
-        """Return the value for one set of outcomes.
+        """Return the value of the statistic for one set of outcomes, a float.
 
         ``labels`` is a label vector (n,), or for a tally the event counts (U,) of its U cells.
         """
@@ -151,7 +155,7 @@ class Prepared(ABC):
         return float(self.values(self.problem.outcomes(labels[None, :]))[0])
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values (B,) for B sets of outcomes.
+        """Return the values (B,) of the statistic for B sets of outcomes.
 
         ``labels`` are label vectors (B, n), or for a tally event counts (B, U) of its U cells.
         """
@@ -159,40 +163,52 @@ class Prepared(ABC):
 
     @property
     def data(self) -> Any:
-        """The predictions, or the micro-cells of a tally."""
+        """The data whose predictions are fixed.
+
+        Predictions for rows, the fine cells for a tally.
+        """
         return self.problem.data
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks for results: the source of the numbers, and in which ways they are coarser."""
+        """Sentences for the notes of results: the source of the numbers, and how they are coarser.
+
+        () if there is nothing to say, as for most rows.
+        """
         of_cells = "" if self.cells is None else self.cells.remark
         return (*self.problem.remarks, *filter(None, (of_cells, self.remark)))
 
     @property
     def sum_cells(self) -> Cells | None:
-        """The partition in whose order drawn rows are read; its residuals may be added up.
+        """The partition in whose order drawn rows are read, to sum residuals by cell.
 
         None if the statistic has no cells.
         """
         return self.cells
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> BlockReader:
-        """Return a reader of blocks of two classes, for statistics that are ``counted``.
+        """Return a reader that computes this statistic from blocks (n, B) of drawn outcomes.
 
-        The rows of a block lie in this ``order`` (n,), in which each of the ``cells`` is a run; it
-        holds events, or residuals W (Y − p) with ``residuals``.
+        For two classes, and statistics that are ``counted``; NotImplementedError for others. The
+        rows of a block lie in this ``order`` (n,), row indices by which each of the ``cells`` (the
+        partition of rows) is a run. Blocks hold events as 0 and 1, or with ``residuals`` W (Y − p):
+        W the weight of a known outcome Y, p the prediction.
         """
         raise NotImplementedError
 
     def cell_law(self) -> CellStatistic | None:
         """Return the cell statistic whose exact distribution equals this one's, or None.
 
-        None is returned where there is none, as for more than two classes.
+        A cell statistic is a sum, or the largest, of a term of each cell. None is returned where no
+        exact law is known, as for more than two classes.
         """
         return None
 
     def limit_caveat(self) -> str | None:
-        """Return why the limit law is known to fail for data like these, or None."""
+        """Return in words why the limit law is known to fail for data like these.
+
+        None if it is not.
+        """
         rare, needed = self.problem.surprises, self.min_surprises
         if self.law_caveat is None and rare < needed:
             return f"only {rare:.2g} surprising outcomes are expected, it takes {needed:g}"
@@ -206,7 +222,7 @@ class Prepared(ABC):
         return float(self.cells.counts.mean())
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return a resampler that evaluates this statistic on label redraws of a scheme.
+        """Return a resampler that evaluates this statistic on outcomes redrawn by a scheme.
 
         Its ``replicates(seed, first, count)`` returns values (count,), which depend on seed and
         number only. ``scheme`` says how labels are drawn, such as ``RedrawLabels()``; ``factor``
@@ -215,10 +231,11 @@ class Prepared(ABC):
         return self.problem.redraws(scheme, self, factor)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a fast resampler of rows for ``scheme``; None where the general one has to do.
+        """Return a fast resampler of this statistic on resampled rows, or None if there is none.
 
         ``scheme`` says how rows are drawn, such as with replacement. The resampler's
-        ``replicates(seed, first, count)`` returns values (count,).
+        ``replicates(seed, first, count)`` returns values (count,). After None the caller evaluates
+        the statistic on each set of rows.
         """
         return None
 
@@ -236,14 +253,22 @@ NUMBERS_A_BLOCK, FEWEST_LANES = 2**17, 16
 
 
 class BlockReader(Protocol):
-    """Protocol: reads a statistic from blocks (n, B) of outcomes with rows in a fixed order."""
+    """Protocol of readers that compute a statistic from blocks (n, B) of B drawn sets of outcomes.
+
+    The n rows of a block lie in an order that is fixed when the reader is made. ``at_once`` is the
+    B that suits it, ``values`` returns its values.
+    """
 
     @property
     def at_once(self) -> int:
-        """Replicates in a block that it can read with its sums in a near cache."""
+        """Number of replicates in a block for which the sums of the reader fit in a near cache."""
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
+        """Return the values (B,) of the statistic for a block (n, B) of B drawn sets of outcomes.
+
+        A block holds events as 0 and 1, or weighted residuals, with rows in the order of the
+        reader. Residuals are multiplied by √factor.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +276,11 @@ class Reader:
     """Reader that computes a statistic's residual sums from blocks of redrawn outcomes.
 
     A block (n, B) holds B replicates with rows in a fixed order: events as 0 and 1 or, with
-    ``residuals``, W (Y − p). Cell b has the rows ``starts[b]:starts[b + 1]`` and ``expected[b]``
-    expected events. Sums of squares and scores start from ``base``, (T, L) or (T, 1), their value
-    if no row has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores
-    are ``steps`` times residuals. ``weights`` (n,) are those of the rows.
+    ``residuals``, W (Y − p), W the weight of a known outcome Y. Cell b of L has the rows
+    ``starts[b]:starts[b + 1]`` and ``expected[b]`` expected events. Sums of squares, and of the T
+    scores that ``statistic`` asks for, start from ``base``, (T, L) or (T, 1), their value if no row
+    has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores are
+    ``steps`` times residuals. ``weights`` (n,) are those of the rows, empty if all are 1.
     """
 
     statistic: SumStatistic = field(repr=False)
@@ -267,10 +293,14 @@ class Reader:
 
     @classmethod
     def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
-        """Return the reader of a statistic for rows in an order in which cells are runs; O(n T).
+        """Return the reader of a sum statistic for rows in an order in which cells are runs.
 
-        ``order`` (n,) is the order of rows in the blocks; with ``residuals`` blocks hold W (Y − p)
-        in place of events, for follow-up.
+        O(n T).
+
+        ``cells`` is the partition of the rows that ``statistic`` sums over, ``order`` (n,) the row
+        indices in the order of the blocks, T the number of scores the statistic takes. With
+        ``residuals`` blocks hold W (Y − p) in place of events, for follow-up: W the weight of a
+        known outcome Y.
         """
         problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
         weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
@@ -299,21 +329,23 @@ class Reader:
 
     @property
     def at_once(self) -> int:
-        """Replicates in a block, a power of 2, so that the blocks of a chunk have one size."""
+        """Number of replicates in a block, a power of 2, for which the sums fit in a near cache."""
         numbers = (self.starts.size - 1) * (1 + (self.statistic.squares == "cells"))
         return max(FEWEST_LANES, 1 << (NUMBERS_A_BLOCK // numbers).bit_length() >> 1)
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block with B sets of outcomes.
+        """Return the values (B,) of the statistic for a block (n, B) of B drawn sets of outcomes.
 
-        Residuals are multiplied by √factor.
+        A block holds events as 0 and 1, or weighted residuals. Residuals are multiplied by √factor.
         """
         return self.statistic.of_sums(self.sums(block).inflated(factor))
 
     def sums(self, block: AnyArray) -> ResidualSums:
-        """Return residual sums of the cells, sums of squares and of scores for a block (n, B).
+        """Return residual sums of L cells, sums of squares and of scores for a block (n, B).
 
-        The fields of the result have shapes (B, L, d), (B, L) or (B, 1), and (B, T).
+        A block holds B drawn sets of events as 0 and 1, or of weighted residuals. The result has
+        the fields ``cells`` (B, L, 1), ``squares`` (B, L) or (B, 1), and ``linear`` (B, T) for T
+        scores; a field that the statistic does not need is empty.
         """
         lanes, n_cells, squares = block.shape[1], self.starts.size - 1, self.statistic.squares
         # Counts of a cell, or what is added in their place
@@ -381,10 +413,12 @@ class SumStatistic(Prepared):
 
     The sums are of residuals in cells, of their squares, and of scores. A subclass defines
     ``of_sums``. It then works for rows, weights, clusters and tallies. Its fields say which sums it
-    takes: ``scores``, score tables g_t (T, U, K) whose sums are Σ w r · g_t; ``observed_scores``
-    (T,), the same sums of the observed rows where a problem knows them better than its table;
-    ``norm``, the index in ``NORMS`` of the norm over classes that suffices, or None; ``squares``,
-    "cells" for sums of squares by cell, "whole" for one over all rows, None for neither.
+    takes: ``scores`` (T, U, K), T tables of the score g_t of each of U units (rows, or cells of a
+    tally) under each of K labels, whose sums are Σ w r · g_t, None for none; ``observed_scores``
+    (T,), these sums for the observed rows where a problem knows them better than its table;
+    ``norm``, the norm over classes that suffices (0 l1, 1 squared l2, 2 largest absolute value), or
+    None; ``squares``, "cells" for sums of squares by cell, "whole" for one over all rows, None for
+    neither.
     """
 
     #: Score tables g_t (T, U, K) whose sums Σ w r · g_t it takes.
@@ -399,22 +433,27 @@ class SumStatistic(Prepared):
 
     @abstractmethod
     def of_sums(self, sums: ResidualSums) -> FloatArray:
-        """Return the values (B,) from the residual sums of B sets of outcomes.
+        """Return the values (B,) of the statistic from the residual sums of B sets of outcomes.
 
-        ``sums`` has residual sums in the cells, of squares, and of scores, as the fields of the
-        statistic ask for them.
+        ``sums`` has the fields ``cells`` (B, L, d), sums of observed − predicted in L cells, d = 1
+        for two classes or norms over classes; ``squares``, sums of squared residuals, (B, L) or (B,
+        1); and ``linear`` (B, T), sums of T scores. Those that the statistic does not ask for are
+        empty.
         """
 
     @property
     def takes_counts(self) -> bool:
-        """True if counts of the votes of items determine its values."""
+        """True if the numbers of votes for each class of every item determine the value.
+
+        Resamplers may then draw these counts in place of single labels.
+        """
         return type(self).values is SumStatistic.values
 
     @cached_property
     def tables(self) -> FloatArray | None:
-        """Score tables centred and weighted, w (g(y) − E g), shape (T, n, K).
+        """Score tables centred and weighted, w (g(y) − E g), shape (T, U, K); None without scores.
 
-        None without scores.
+        T is the number of scores, U of units (rows, or cells of a tally), K of labels.
         """
         return None if self.scores is None else self.problem.tables(self.scores)
 
@@ -434,7 +473,7 @@ class SumStatistic(Prepared):
 
     @cached_property
     def observed(self) -> float:
-        """Value for the observed outcomes, from the rows' own score sums."""
+        """Value of the statistic for the observed outcomes, from the rows' own score sums."""
         problem, outcomes = self.problem, self.problem.observed
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         sums = problem.sums(outcomes, self.sum_cells, self.squares, None)
@@ -471,9 +510,10 @@ class SumStatistic(Prepared):
 class CellStatistic(SumStatistic):
     """Sum, or maximum, of one term for each cell of a partition.
 
-    For two classes its exact distribution can be computed. ``combine`` is "sum" or "max". ``unit``
-    is the step of a term from one count of events to the next where all cells share it; ``root``
-    takes the root of the combined terms.
+    A subclass defines ``terms``. For two classes its exact distribution can be computed. ``cells``
+    is the partition of the rows and ``combine`` is "sum" or "max". ``unit`` is the step of a term
+    from one count of events to the next where all cells share it, else None; ``root`` takes the
+    root of the combined terms.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -483,9 +523,10 @@ class CellStatistic(SumStatistic):
 
     @abstractmethod
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
-        """Return the terms (B, L) of the cells ``at`` for B sets of outcomes.
+        """Return the terms (B, L) of the cells ``at``, a slice of length L, for B sets of outcomes.
 
-        ``sums`` (B, L, d) are residual sums of these cells, or their norms over classes, d = 1.
+        ``sums`` (B, L, d) are the residual sums, observed − predicted, of these cells: d = 1 for
+        two classes or norms over classes, else the number of classes.
         """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
@@ -502,7 +543,7 @@ class CellStatistic(SumStatistic):
         return np.asarray(np.sqrt(values) if self.root else values)
 
     def cell_law(self) -> CellStatistic | None:
-        """Return the statistic itself if the exact law of its cells can be computed, else None.
+        """Return this statistic itself if the exact law of its cells can be computed, else None.
 
         It can for two classes where the counts of events in cells are independent and
         Poisson-binomial.
@@ -510,9 +551,12 @@ class CellStatistic(SumStatistic):
         return self if self.problem.n_classes == 2 and self.cells.lawful else None
 
     def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return the term of one cell for each number of events in ``count``.
+        """Return the term of one cell for each number of events in ``count``, (m,).
 
-        The result has the shape of ``count``; the exact law is built from such terms.
+        For two classes.
+
+        ``cell`` is the index of the cell, ``count`` (m,) holds numbers of events, weighted if rows
+        are. The result (m,) is a float for each; the exact law is built from such terms.
         """
         # For two classes d = 1, and a residual sum is a number of events less the expected one.
         sums = count[:, None, None] - self.cells.expected[cell]
@@ -529,9 +573,11 @@ class ResidualStatistic(Prepared):
 
     @abstractmethod
     def of_residuals(self, residuals: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the values (B,) of B sets of outcomes for U rows, or cells of a tally.
+        """Return the values (B,) of the statistic for B sets of outcomes of U rows, or tally cells.
 
-        ``residuals`` (B, U, d) are Σ w r and ``squares`` (B, U) are Σ w² |r|².
+        ``residuals`` (B, U, d) are Σ w r over the rows of each, and ``squares`` (B, U) are Σ w²
+        |r|², with w the weight of a row and r its residual, observed − predicted: d = 1 for two
+        classes, else the number of classes.
         """
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -557,11 +603,14 @@ class LabelStatistic(Prepared):
             raise TypeError(f"{cls.__name__} must define batch or of_labels")
 
     def of_labels(self, labels: IntArray) -> float:
-        """Return the value for one label vector (n,)."""
+        """Return the value of the statistic for one label vector (n,), integers."""
         return float(self.batch(labels[None, :])[0])
 
     def batch(self, labels: IntArray) -> FloatArray:
-        """Return the values (B,) for label vectors (B, n); they are not to be kept or changed."""
+        """Return the values (B,) of the statistic for label vectors (B, n).
+
+        Labels are integers, and are not to be kept or changed.
+        """
         return np.array([self.of_labels(row) for row in labels], dtype=np.float64)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -582,8 +631,10 @@ class LabelStatistic(Prepared):
 def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared:
     """Fix the predictions of a statistic or function; return it as a function of the outcomes.
 
-    ``statistic`` is a :class:`Statistic` or a function ``(probs, labels) -> float``, ``source`` a
-    problem or predictions. StatisticError if the statistic cannot take them.
+    ``statistic`` is a :class:`Statistic` or a function ``(probs, labels) -> float``, which may have
+    a third parameter ``weights``; ``source`` is a problem or predictions. The :class:`Prepared` has
+    the value of the observed outcomes as ``observed`` and can be called with other labels (n,).
+    StatisticError if the statistic cannot take the data.
     """
     problem = row_problem(source) if isinstance(source, Predictions) else source
     if isinstance(statistic, Statistic):
@@ -614,8 +665,8 @@ def prepare(statistic: StatisticLike, source: Problem | Predictions) -> Prepared
 class PreparedFunction(LabelStatistic):
     """User-defined function ``(probs, labels) -> float`` with fixed predictions.
 
-    With ``weighted`` it is called with a third argument, the weights of the rows. ``function`` gets
-    ``probs`` (n, K) and ``labels`` (n,).
+    ``function`` gets the ``probs`` (n, K) of the problem and ``labels`` (n,). With ``weighted`` it
+    is called with a third argument, the weights (n,) of the rows.
     """
 
     function: StatisticLike
@@ -631,8 +682,9 @@ class PreparedFunction(LabelStatistic):
 class KnownRows(Prepared):
     """Statistic of censored rows that is computed from the rows with known outcomes.
 
-    ``problem`` holds all rows. Weights are inverse probabilities of not being censored. Each draw
-    has other known rows, so the statistic is prepared anew for it.
+    ``problem`` holds all rows, ``statistic`` is the one that is prepared. Weights are inverse
+    probabilities of not being censored. Each draw has other known rows, so the statistic is
+    prepared anew for it.
     """
 
     problem: FollowupProblem
@@ -652,11 +704,12 @@ class KnownRows(Prepared):
 def rows_of(
     problem: Problem, statistic: object, *, weights: bool = False, labels: bool = True
 ) -> Predictions:
-    """Return the rows of a problem, for a ``statistic`` that needs them and is named in errors.
+    """Return the rows of a problem as Predictions, for a ``statistic`` that needs them.
 
-    StatisticError for a tally. ``weights`` says that the statistic takes weights; without it
-    weights raise UnsupportedFactError. ``labels`` says that it needs the labels of all rows; rows
-    with follow-up, which leaves some labels unknown, then raise StatisticError.
+    The ``statistic`` is named in errors. StatisticError for a tally. Rows with weights raise
+    UnsupportedFactError unless ``weights`` says that the statistic takes them. With ``labels``, the
+    statistic needs the labels of all rows: rows with follow-up, which leaves some labels unknown,
+    then raise StatisticError.
     """
     if not problem.exact:
         raise StatisticError(
@@ -677,10 +730,11 @@ def rows_of(
 
 
 def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
-    """Raise StatisticError for a statistic of the whole vector if a lens has merged classes.
+    """Raise StatisticError for a whole-vector statistic if a lens has merged classes into two.
 
-    ``before`` is the number of classes before the lens, ``n_classes`` that behind it. Testing the
-    two merged classes would be another test than the one asked for.
+    ``statistic`` is any statistic; others than those of the whole vector pass. ``before`` is the
+    number of classes before the lens, ``n_classes`` that behind it. Testing the two merged classes
+    would be another test than the one asked for.
     """
     if n_classes == 2 < before and isinstance(statistic, Statistic) and statistic.of_whole_vector:
         raise StatisticError(
@@ -694,14 +748,16 @@ def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
 def problem_of(source: Problem | Predictions) -> Problem:
     """Return the problem of predictions; a problem is returned as it is.
 
-    A problem holds fixed predictions, and outcomes to be drawn.
+    A problem holds fixed predictions, and outcomes to be drawn. Predictions must already be seen
+    through a lens: for two classes column 0 is the event.
     """
     return row_problem(source) if isinstance(source, Predictions) else source
 
 
 def coarseness(statistic: object, problem: Problem) -> str:
-    """Return the remark that a statistic of sorted rows loses order within cells; "" for rows.
+    """Return the remark that ``statistic`` loses the order of rows within tally cells; "" for rows.
 
-    A tally keeps no order of the rows within its cells. ``statistic`` is named in the remark.
+    ``problem`` is the data. A tally keeps no order of the rows within its fine cells. The remark is
+    a sentence that names the statistic, for the notes of results.
     """
     return "" if problem.exact else f"{type(statistic).__name__} sees nothing within a micro-cell"

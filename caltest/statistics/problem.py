@@ -28,17 +28,25 @@ Outcomes: TypeAlias = Any
 
 
 class Evaluated(Protocol):
-    """Protocol of what resamplers evaluate: a prepared statistic, or several side by side."""
+    """Protocol of the statistics that resamplers evaluate: a prepared one, or several side by side.
+
+    ``values`` evaluates B sets of outcomes at once; ``counted`` says whether redrawn labels can be
+    counted in cells as they are drawn, without being kept.
+    """
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """The sum statistics it consists of, if all can count redrawn labels; else ()."""
+        """The sum statistics this consists of, if all can count redrawn labels as drawn; else ().
+
+        A sum statistic is a :class:`~caltest.statistics.prepared.SumStatistic`, a function of
+        residual sums in cells.
+        """
 
     def values(self, outcomes: Outcomes, factor: float = 1.0) -> FloatArray:
-        """Return the values of B sets of outcomes, (B,), or (B, S) for S statistics.
+        """Return the values for B sets of outcomes: (B,), or (B, S) for S statistics.
 
-        Residuals are multiplied by √factor, which stands for the overdispersion of clusters.
-        ``outcomes`` are made by ``Problem.outcomes``.
+        ``outcomes`` are made by ``Problem.outcomes`` from label vectors or event counts. Residuals
+        are multiplied by √factor, which stands for the overdispersion of clusters.
         """
 
 
@@ -70,9 +78,12 @@ class ResidualSums:
     linear: FloatArray = field(default_factory=ABSENT.copy)
 
     def normed(self, norm: int | None) -> ResidualSums:
-        """Return norms (B, L, 1) in place of the residual sums of several classes.
+        """Return these sums with norms over classes, ``cells`` (B, L, 1), in place of (B, L, K).
 
-        ``norm`` is an index of ``NORMS``; None returns the sums as they are.
+        ``norm`` says which: 0 is the l1 norm, 1 the squared l2 norm, 2 the largest absolute value,
+        as in ``NORMS``. For None, and where there is one component already, the sums are returned
+        as they are. B is the number of sets of outcomes, L the number of cells, K the number of
+        classes.
         """
         if norm is None or self.cells.shape[2] <= 1:
             return self
@@ -81,9 +92,10 @@ class ResidualSums:
         return ResidualSums(gaps, self.squares, self.linear)
 
     def inflated(self, factor: float) -> ResidualSums:
-        """Return the sums as if all residuals were √factor times as large.
+        """Return these sums as if all residuals were √factor times as large.
 
-        Call it before ``normed``.
+        ``cells`` and ``linear`` are multiplied by √factor, ``squares`` by ``factor``. Call it
+        before :meth:`normed`, as a squared norm would need another factor.
         """
         if factor == 1.0:
             return self
@@ -95,9 +107,11 @@ class ResidualSums:
 class LinearTerm:
     """Sum Σ w (g(y) − E g) of a score g of the outcomes, with its moments under calibration.
 
-    ``table`` (U, K) is the score of every unit under every label, for redraws. ``observed``,
-    ``promised``, ``variance`` and ``covariance`` are Σ w (g(y) − E g), Σ w E g, Σ w² Var g and Σ w²
-    Cov(y, g) of the rows, with y the event. ``remark`` says how the table is coarser than the rows.
+    ``table`` (U, K) is the score g of every unit (row, or cell of a tally) under each of K labels,
+    for redraws. The numbers are sums over rows with weights w, moments being under the predicted
+    probabilities: ``observed`` is Σ w (g(y) − E g), ``promised`` Σ w E g, ``variance`` Σ w² Var g,
+    and ``covariance`` Σ w² Cov(y, g) with y the indicator of the event. ``remark`` says how the
+    table is coarser than the rows, "" if it is not.
     """
 
     table: FloatArray
@@ -147,21 +161,30 @@ class Problem(ABC):
 
     @property
     def d(self) -> int:
-        """Number of residual components in use: 1 (the event) for two classes, else K."""
+        """Number of residual components in use.
+
+        1 (the event) for two classes, else the number of classes.
+        """
         return 1 if self.n_classes == 2 else self.n_classes
 
     @cached_property
     def mass(self) -> FloatArray | None:
-        """Total weight of the rows of every unit, (U,); None where it is 1."""
+        """Total weight of the rows of every unit, (U,).
+
+        None where each of the U units has weight 1.
+
+        A unit is a row, or a cell of a tally.
+        """
         if self.count is None:
             return self.weight
         return self.count if self.weight is None else self.count * self.weight
 
     def event(self, statistic: object) -> FloatArray:
-        """Return the probability of the event, shape (U,), for two classes.
+        """Return the probability of the event in each of U units, (U,), for two classes.
 
-        After ``OneVsRest(c)`` the event is class c, after ``TopK(1)`` that the top class is right.
-        For more classes StatisticError names ``statistic``, the statistic that asks.
+        A unit is a row, or a cell of a tally with its mean prediction. After ``OneVsRest(c)`` the
+        event is class c, after ``TopK(1)`` that the top class is right. For more classes
+        StatisticError is raised, which names ``statistic``, the statistic that needs the event.
         """
         if self.n_classes != 2:
             raise StatisticError(
@@ -173,42 +196,50 @@ class Problem(ABC):
     @property
     @abstractmethod
     def events(self) -> IntArray:
-        """Number of rows with the event in every unit, (U,).
+        """Number of rows with the event in every unit, integers (U,).
 
-        A unit is a row, or a cell of a tally.
+        A unit is one of U rows, or of U cells of a tally.
         """
 
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """Indices of the rows whose label had probability 0; for tallies as many zeros."""
+        """Indices of the rows whose observed label had probability 0, integers.
+
+        A tally keeps only the number of such rows: there the array has that length and holds zeros.
+        """
 
     @property
     @abstractmethod
     def observed(self) -> Outcomes:
-        """The observed outcomes, as one set (B = 1).
+        """The observed outcomes as one set (B = 1), in the form that :meth:`outcomes` returns.
 
-        Their form is the form of :meth:`outcomes`: label vectors (1, n), or event counts of a
-        tally.
+        They are label vectors (1, n) for rows, event counts (1, U) for the U cells of a tally, and
+        signed weights for follow-up.
         """
 
     @abstractmethod
     def outcomes(self, labels: AnyArray) -> Outcomes:
-        """Return outcomes in the form that :meth:`sums` takes.
+        """Return outcomes in the form that :meth:`sums` and ``Prepared.values`` take.
 
-        ``labels`` are B label vectors (B, n), or event counts (B, U) of a tally's units.
+        ``labels`` are B label vectors (B, n), or event counts (B, U) of a tally's U cells.
+        Follow-up has no labels of all rows, and raises StatisticError.
         """
 
     def outcomes_through(self, shown: Problem) -> Callable[[Outcomes], Outcomes]:
         """Return a function that turns outcomes of this problem into outcomes of ``shown``.
 
-        ``shown`` is the same data through another lens, so that one redraw serves several lenses.
+        ``shown`` is the problem of the same data through another lens (another choice of assessed
+        probabilities), so that one redraw serves several lenses.
         """
         return lambda outcomes: outcomes
 
     @abstractmethod
     def numbers(self, bins: Binning) -> IntArray:
-        """Return the bin number of every unit, (U,)."""
+        """Return the bin number of every unit (row, or cell of a tally), integers (U,).
+
+        ``bins`` is the binning, a function from probabilities (U, K) to integers.
+        """
 
     def bins_remark(self, bins: Binning) -> str:
         """Return in words how the cells of these bins differ from the cells that rows would have.
@@ -220,32 +251,41 @@ class Problem(ABC):
     @property
     @abstractmethod
     def levels(self) -> IntArray:
-        """Rank of every unit's prediction, (U,), for two classes.
+        """Rank of every unit's event probability, integers (U,) from 0, for two classes.
 
-        Equal predictions have equal ranks.
+        A unit is a row, or a cell of a tally. Equal predictions have equal ranks.
         """
 
     @property
     @abstractmethod
     def variance(self) -> FloatArray:
-        """Variance of the weighted event count of every unit under calibration, (U,)."""
+        """Variance Σ w² p (1 − p) of the weighted event count under calibration, by unit, (U,).
+
+        The sum is over the rows of a unit, one row or those in a cell of a tally.
+        """
 
     def frequencies(self, cells: Cells) -> FloatArray:
-        """Return the observed frequency of the event in every cell, (L,)."""
+        """Return the weighted observed frequency of the event in each of the L ``cells``, (L,).
+
+        ``cells`` is the partition of the rows. Frequencies are in [0, 1].
+        """
         weight = 1.0 if self.weight is None else self.weight
         return np.asarray(cells.sum(weight * self.events) / cells.mass)
 
     def gaps(self, cells: Cells, outcomes: Outcomes) -> FloatArray:
-        """Return observed − predicted frequency of the event in every cell, (B, L).
+        """Return observed − predicted frequency of the event in each of the L ``cells``, (B, L).
 
-        B is the number of sets of outcomes. ``outcomes`` are made by :meth:`outcomes`.
+        ``outcomes`` are B sets of outcomes, made by :meth:`outcomes`; ``cells`` is the partition of
+        rows.
         """
         return np.asarray(self.sums(outcomes, cells).cells[:, :, 0] / cells.mass)
 
     def variance_of(self, cells: Cells, equal: bool = False) -> FloatArray:
-        """Return the variance of the residual sums of cells under calibration, (L,).
+        """Return the variance of Σ w (y − p) in each of L ``cells`` under calibration, (L,).
 
-        With ``equal`` it is computed as if all rows had the mean prediction of their cell.
+        ``cells`` is the partition of the rows, y the event, p its probability and w the weight of a
+        row. With ``equal`` the variance is computed as if all rows had the mean prediction of their
+        cell.
         """
         if not equal:
             return np.asarray(cells.sum(self.variance))
@@ -256,13 +296,18 @@ class Problem(ABC):
     @property
     @abstractmethod
     def squared_variance(self) -> FloatArray:
-        """Σ (w² p (1 − p))² of the event for every unit, (U,)."""
+        """Σ (w² p (1 − p))² of the event over the rows of every unit, (U,).
+
+        A unit is a row, or a cell of a tally; p is the predicted probability, w the weight of a
+        row.
+        """
 
     @property
     def squares(self) -> FloatArray:
-        """Squared weighted residual w² |r|² of every row under every label, (U, K).
+        """Squared weighted residual w² |r|² of every row under every label, (n, K); rows only.
 
-        For rows only.
+        r is the residual, the indicator of the label less the predicted probabilities.
+        NotImplementedError for a tally.
         """
         raise NotImplementedError
 
@@ -270,57 +315,71 @@ class Problem(ABC):
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return the sum Σ w (g(y) − E g) of the score g called ``name``, with its moments.
 
-        ``score`` maps probabilities (U, K) to the score of each label, same shape. Tallies know the
-        sums of "brier", "log" and "logit"; other scores they evaluate at the mean prediction of
-        each cell, as the remark of the result says.
+        ``score`` maps probabilities (U, K) of units to the score of each label, same shape.
+        ``name`` is "brier", "log", "logit" or any other: tallies know the exact sums of these
+        three, and evaluate other scores at the mean prediction of each cell, as ``remark`` of the
+        result says. The :class:`LinearTerm` has the observed sum, its variance under calibration,
+        and the table of scores (U, K).
         """
 
     @abstractmethod
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return scores (T, U, K), centred and weighted, in the form that :meth:`sums` takes."""
+        """Return score tables g_t centred and weighted, w (g_t(y) − E g_t), for :meth:`sums`.
+
+        ``scores`` (T, U, K) are T scores of each of K labels in U units (rows, or cells of a
+        tally). The result has the same shape.
+        """
 
     @abstractmethod
     def sums(
         self, outcomes: Outcomes, cells: Cells | None, squares: Squares = None,
         tables: FloatArray | None = None, norm: int | None = None,
     ) -> ResidualSums:  # fmt: skip
-        """Return the residual sums of B sets of outcomes in cells, of squares, and of scores.
+        """Return residual sums of B sets of outcomes in L cells, sums of squares, and of scores.
 
-        ``cells`` None adds up no cells. ``squares`` asks for sums of squares: "cells" in each cell,
-        "whole" over all rows, None for none. ``tables`` (T, U, K) are score tables, as
-        :meth:`tables` returns them. With ``norm``, an index of ``NORMS``, the sums of several
-        classes may be norms already.
+        ``outcomes`` are made by :meth:`outcomes`. ``cells`` is the partition of the rows; None adds
+        up no cells. ``squares`` asks for sums of squared residuals: "cells" in each cell, "whole"
+        over all rows, None for none. ``tables`` (T, U, K) are T score tables of U units, as
+        :meth:`tables` returns them. With ``norm`` (0 l1, 1 squared l2, 2 largest absolute value)
+        the sums of several classes may be norms over them already. The result has the fields
+        ``cells`` (B, L, d), ``squares`` (B, L) or (B, 1), and ``linear`` (B, T), with d = 1 for two
+        classes or norms, else K.
         """
 
     @abstractmethod
     def residuals(self, outcomes: Outcomes) -> tuple[FloatArray, FloatArray]:
-        """Return (residuals, squares): Σ w r, (B, U, d), and Σ w² |r|², (B, U), of every unit.
+        """Return (residuals, squares): Σ w r, (B, U, d), and Σ w² |r|², (B, U), of each of U units.
 
+        Sums are over the rows of a unit, one row or those in a cell of a tally; w is the weight of
+        a row and r its residual, observed − predicted: d = 1 component for two classes, else K.
         ``outcomes`` are B sets, made by :meth:`outcomes`.
         """
 
     @abstractmethod
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the distribution of the weighted number of events in the units with these indices.
+        """Return the distribution under calibration of the weighted number of events in some units.
 
-        The form is that of ``poisson_binomial``: (lowest count, probabilities, bound on their
-        error).
+        ``units`` are indices of units (rows, or cells of a tally). The result is (lowest count,
+        probabilities of it and of the counts that follow in steps of 1, bound on their error).
+        StatisticError for follow-up, whose events have no such law.
         """
 
     @abstractmethod
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return a resampler that draws outcomes by ``scheme`` and evaluates ``statistic`` on them.
 
-        Its ``replicates(seed, first, count)`` returns values (count,), or (count, S) for S
-        statistics. Residuals are multiplied by √factor.
+        ``scheme`` says how outcomes are drawn under the null, such as ``RedrawLabels()``;
+        ``statistic`` is a prepared statistic, or several side by side. ``replicates(seed, first,
+        count)`` of the resampler returns values (count,), or (count, S) for S statistics. Residuals
+        are multiplied by √factor.
         """
 
     @abstractmethod
     def expand(self) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return (rows, times, unit): rows that stand for all units.
+        """Return (rows, times, unit): m rows, as Predictions, that stand for all units.
 
-        ``times`` (m,) is the number of observations each row stands for, ``unit`` (m,) the unit it
-        is of.
+        ``times`` (m,) is the number of observations each row stands for, ``unit`` (m,) the index of
+        the unit (row, or cell of a tally) it belongs to.
         """
 
     def quantiles(self, shares: ArrayLike) -> FloatArray:
@@ -334,7 +393,7 @@ class Problem(ABC):
         return p[order[np.searchsorted(np.cumsum(count), ranks, side="right")]]
 
     def means(self) -> tuple[float, float]:
-        """Return the mean prediction and the observed frequency of the event."""
+        """Return (mean prediction, observed frequency) of the event, weighted over all rows."""
         w = np.ones(len(self.probs)) if self.weight is None else self.weight
         mass = w if self.count is None else w * self.count
         shares = float(mass @ self.probs[:, 0]), float(w @ self.events)
@@ -342,7 +401,11 @@ class Problem(ABC):
 
     @property
     def products(self) -> tuple[float, float]:
-        """Sums (Σ w p², Σ w p y) over all rows and residual components."""
+        """Sums (Σ w p², Σ w p y) over all rows and residual components, two floats.
+
+        w is the weight of a row, p a predicted probability, y the indicator of its label; there is
+        one component, the event, for two classes, else one for each class.
+        """
         rows = self.tied_rows()
         p, w = rows.probs[:, : self.d], 1.0 if rows.weights is None else rows.weights[:, None]
         y = rows.labels[:, None] == np.arange(self.d)
@@ -350,22 +413,27 @@ class Problem(ABC):
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest prediction of the rows of each unit, (low, high), (U,) each.
+        """(low, high): smallest and largest event probability in each unit, (U,) each.
 
-        For rows both equal the prediction.
+        A unit is one of U rows, where both are its prediction, or of U cells of a tally.
         """
         return self.probs[:, 0], self.probs[:, 0]
 
     @property
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
-        """Points whose moments equal the moments of the rows: (predictions (A, 2), counts (A,)).
+        """(predictions (A, 2), counts (A,)): A points whose moments equal the moments of the rows.
 
-        For rows they are the rows themselves. Functions of p are averaged over them.
+        Functions of the prediction are averaged over them. They are the rows themselves unless the
+        problem is a tally. Columns are the event and its complement; ``counts`` are numbers of
+        rows.
         """
         return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
 
     def tied_rows(self) -> Predictions:
-        """Return the rows; for tallies weighted rows with equal predictions within a unit."""
+        """Return Predictions: the rows.
+
+        For tallies weighted rows with equal predictions within a cell.
+        """
         return self.expand()[0]
 
     @property
@@ -373,15 +441,15 @@ class Problem(ABC):
     def surprises(self) -> float:
         """Expected number of outcomes that are not the most likely class, under calibration.
 
-        It is Σ m with m = 1 − max p; for weighted rows (Σ w m)² / Σ w² m.
+        It is Σ m over rows with m = 1 − max p; for rows with weights w, (Σ w m)² / Σ w² m.
         """
 
 
 def gathered(squares: FloatArray, which: Squares) -> FloatArray:
-    """Return sums of squares (B, L) in the form a statistic asks for by ``which``.
+    """Return sums of squares (B, L) of L cells in the form a statistic asks for by ``which``.
 
-    "cells" keeps them by cell, "whole" adds them up to (B, 1), None returns ``ABSENT``, an empty
-    array.
+    "cells" keeps them by cell, (B, L), "whole" adds them up to (B, 1), None returns ``ABSENT``, an
+    empty array. B is the number of sets of outcomes.
     """
     if which is None:
         return ABSENT
@@ -398,11 +466,13 @@ MAX_MASS = 1e5
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the units: cell b has the units ``order[starts[b]:starts[b + 1]]``.
+    """A partition of the units of a problem into L occupied cells.
 
-    ``order`` (U,) lists the units cell by cell, within a cell in their own order; ``starts``
-    (L + 1,) has the start of each of the L occupied cells, and the end of the last. ``bins`` made
-    them; ``remark`` says how they differ from the cells of the rows, "" if they do not.
+    Cell b has the units ``order[starts[b]:starts[b + 1]]``. A unit is one of the U rows, or of the
+    U fine cells of a tally. ``problem`` has their predictions and outcomes. ``order`` (U,) lists
+    the units cell by cell, within a cell in their own order; ``starts`` (L + 1,) has the start of
+    each cell, and the end of the last. ``bins`` is the binning that made them, None if none did;
+    ``remark`` says how they differ from the cells of the rows, "" if they do not.
     """
 
     problem: Problem = field(repr=False)
@@ -413,10 +483,13 @@ class Cells:
 
     @classmethod
     def of(cls, bins: Binning | int, problem: Problem) -> Cells:
-        """Partition the units of a problem by a binning; O(U) after it.
+        """Partition the U units of a problem (rows, or cells of a tally) by a binning.
 
-        A number m means ``UniformBins(m)``. StatisticError if the binning does not return one
-        integer for every row.
+        O(U) after it.
+
+        ``bins`` maps probabilities to integers; a number m means ``UniformBins(m)``. Units with
+        equal numbers share a cell. StatisticError if the binning does not return one integer for
+        every row.
         """
         bins = as_binning(bins)
         numbers = np.asarray(problem.numbers(bins))
@@ -431,10 +504,11 @@ class Cells:
     def by_number(
         cls, numbers: IntArray, problem: Problem, bins: Binning | None = None, remark: str = ""
     ) -> Cells:
-        """Group units with equal numbers, by increasing number; O(U).
+        """Group the U units of a problem (rows, or cells of a tally) by equal numbers; O(U).
 
-        ``numbers`` (U,) are integers, ``bins`` the binning that made them, ``remark`` how the cells
-        differ from the cells of the rows.
+        ``numbers`` (U,) are integers, by which cells are ordered. ``bins`` is the binning that made
+        them, if one did; ``remark`` says how the cells differ from the cells of the rows, "" if
+        they do not.
         """
         if numbers.min() >= 0 and numbers.max() < 2**16:
             numbers = numbers.astype(np.uint16)  # sorted by radix: O(U)
@@ -445,12 +519,17 @@ class Cells:
 
     @classmethod
     def levels(cls, problem: Problem) -> Cells:
-        """Group units with equal predictions, by increasing prediction; O(U log U)."""
+        """Group the U units of a problem by equal event probability, in increasing order.
+
+        O(U log U).
+
+        Units are rows, or cells of a tally. For two classes.
+        """
         return cls.by_number(problem.levels, problem)
 
     @classmethod
     def whole(cls, problem: Problem) -> Cells:
-        """Return one cell with all units."""
+        """Return the partition with one cell, which has all units (rows, or tally cells)."""
         size = len(problem.probs)
         return cls(problem, np.arange(size), np.array([0, size]))
 
@@ -459,19 +538,19 @@ class Cells:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Number of rows in each cell, shape (L,)."""
+        """Number of rows in each of the L cells, integers (L,)."""
         count = self.problem.count
         return np.diff(self.starts) if count is None else np.rint(self.sum(count)).astype(np.int64)
 
     @cached_property
     def mass(self) -> FloatArray:
-        """Total weight of each cell, shape (L,); the number of rows without weights."""
+        """Total weight of the rows in each of the L cells, (L,); their number without weights."""
         mass = self.problem.mass
         return self.counts.astype(np.float64) if mass is None else np.asarray(self.sum(mass))
 
     @cached_property
     def square_mass(self) -> FloatArray:
-        """Σ w² of each cell, shape (L,)."""
+        """Σ w² over the rows in each of the L cells, (L,), with w the weight of a row."""
         problem = self.problem
         if problem.weight is None or problem.mass is None:
             return self.mass
@@ -479,7 +558,11 @@ class Cells:
 
     @cached_property
     def expected(self) -> FloatArray:
-        """Predicted weight of each label in each cell, shape (L, d)."""
+        """Expected weight of each label in each of the L cells, Σ w p, (L, d).
+
+        w is the weight of a row and p its probabilities. For two classes d = 1, the event, else d
+        is the number of classes.
+        """
         problem = self.problem
         probs = problem.probs[:, : problem.d]
         mass = problem.mass
@@ -487,7 +570,7 @@ class Cells:
 
     @cached_property
     def of_unit(self) -> IntArray:
-        """Cell of every unit, shape (U,)."""
+        """Index of the cell of every unit (row, or fine cell of a tally), integers (U,)."""
         cells = np.empty(self.order.size, dtype=np.int64)
         cells[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return cells
@@ -497,22 +580,33 @@ class Cells:
         return bool((np.diff(self.order) == 1).all())
 
     def sum(self, values: AnyArray, axis: int = 0) -> AnyArray:
-        """Return sums over the cells: the axis of length U becomes L."""
+        """Return sums of unit values over the L cells: the axis of length U becomes L.
+
+        A unit is one of U rows, or of U fine cells of a tally. ``axis`` is the axis of units in
+        ``values``. Booleans are counted.
+        """
         ordered = values if self._in_order else np.take(values, self.order, axis=axis)
         if ordered.dtype == np.bool_:
             ordered = ordered.astype(np.int64)
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
 
     def mean(self, values: AnyArray) -> AnyArray:
-        """Return weighted means over the cells: the last axis, of length U, becomes L."""
+        """Return weighted means of unit values over the L cells.
+
+        The last axis, of length U, becomes L.
+
+        A unit is one of U rows, or of U fine cells of a tally. Each has the total weight of its
+        rows.
+        """
         mass = self.problem.mass
         return self.sum(values if mass is None else values * mass, axis=-1) / self.mass
 
     @property
     def lawful(self) -> bool:
-        """True if the exact law of each cell's event weight can be computed.
+        """True if the exact law of each cell's weighted number of events can be computed.
 
-        Weights have to be whole numbers, and, where they differ, not too large.
+        Weights have to be whole numbers, and, unless all are 1, add up to at most 100 000 in a
+        cell.
         """
         weight = self.problem.weight
         if weight is None or bool((weight == 1.0).all()):
@@ -520,9 +614,10 @@ class Cells:
         return bool((weight == np.rint(weight)).all()) and float(self.mass.max()) <= MAX_MASS
 
     def laws(self) -> Iterator[tuple[int, FloatArray, float]]:
-        """Yield the distribution of the event weight of every cell.
+        """Yield the distribution of the weighted number of events of each cell under calibration.
 
-        Each is (lowest weight, probabilities, bound on their error), as from ``poisson_binomial``.
+        Each is (lowest weight, probabilities of it and of the weights that follow in steps of 1,
+        bound on their error), as from ``poisson_binomial``.
         """
         for b in range(len(self)):
             yield self.problem.law(self.order[self.starts[b] : self.starts[b + 1]])
@@ -545,12 +640,17 @@ class Estimand:
     squared: bool = False
 
     def scaled(self, value: float) -> float:
-        """Return the value of the statistic for a ``value`` of the size.
+        """Return the value of the statistic for a ``value`` of the size of the error over cells.
 
-        The inverse of :meth:`unscaled`.
+        It is √max(value, 0) if the statistic is the root of the size, else ``factor`` times it. The
+        inverse of :meth:`unscaled`.
         """
         return float(np.sqrt(max(value, 0.0))) if self.root else self.factor * value
 
     def unscaled(self, value: float) -> float:
-        """Return the size for a value (≥ 0) of the statistic; the inverse of :meth:`scaled`."""
+        """Return the size of the error over cells for a ``value`` (≥ 0) of the statistic.
+
+        It is value² if the statistic is the root of the size, else value / ``factor``. The inverse
+        of :meth:`scaled`.
+        """
         return value**2 if self.root else value / self.factor

@@ -70,7 +70,8 @@ LANES_A_PASS, NUMBERS_A_PASS = 128, 2**18
 class Flips:
     """Outcomes as sign changes: ``multipliers[b, i]`` times the observed residual of row i.
 
-    The multipliers have shape (B, n); random signs of clusters are an example.
+    The multipliers have shape (B, n), for B sets of outcomes of n rows; random signs of clusters
+    are an example.
     """
 
     multipliers: FloatArray
@@ -78,7 +79,10 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class VoteCounts:
-    """Outcomes as counts (B, I, K) of the votes of items; ``first`` (I,) is a row of each item."""
+    """Outcomes as numbers of votes: ``counts`` (B, I, K) for B sets, I items and K classes.
+
+    ``first`` (I,) is the index of a row of each item.
+    """
 
     counts: IntArray
     first: IntArray
@@ -86,11 +90,11 @@ class VoteCounts:
 
 @dataclass(frozen=True, eq=False)
 class RowProblem(Problem):
-    """Problem of predictions seen through a lens, one unit for each row.
+    """Problem of n predictions seen through a lens, one unit for each row.
 
     ``data`` are the predictions, with ``probs`` (n, K), ``labels`` (n,), and ``weight`` (n,) or
-    None. Outcomes are label vectors (B, n), :class:`Flips`, which multiply the observed residuals,
-    or :class:`VoteCounts`.
+    None; for two classes column 0 is the event. B sets of outcomes are label vectors (B, n),
+    :class:`Flips`, which multiply the observed residuals, or :class:`VoteCounts`.
     """
 
     data: Predictions = field(repr=False)
@@ -109,10 +113,10 @@ class RowProblem(Problem):
 
     @staticmethod
     def of(data: Predictions) -> RowProblem:
-        """Return the problem of predictions: the event is label 1, or label 0 of induced data.
+        """Return the problem of predictions, with the event in column 0 for two classes.
 
-        ``data`` are the predictions behind a lens; induced data come from a lens, and list the
-        event first.
+        The event is label 1 of ``data`` as a user gives them, and label 0 of induced data, which
+        come from a lens and list the event first. More classes stay as they are.
         """
         plain = data.n_classes == 2 and not data.induced
         return row_problem(OneVsRest(1)(data) if plain else data)
@@ -177,9 +181,10 @@ class RowProblem(Problem):
         )
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return scores (T, n, K) centred and weighted, w (g(y) − E g), same shape.
+        """Return score tables (T, n, K) centred and weighted, w (g(y) − E g), same shape.
 
-        Labels of probability 0 do not enter the expectation.
+        ``scores`` are T scores g of each of K labels for n rows, w the weights of the rows. Labels
+        of probability 0 do not enter the expectation.
         """
         possible = np.where(self.probs > 0.0, scores, 0.0)
         table = scores - np.einsum("ik,tik->ti", self.probs, possible)[:, :, None]
@@ -189,7 +194,9 @@ class RowProblem(Problem):
     def squares(self) -> FloatArray:
         """Squared weighted residual w² |r|² of every row under every label, (n, K).
 
-        For two classes only the event counts. Small probabilities keep their digits.
+        r is the indicator of the label less the predicted probabilities, w the weight of the row.
+        For two classes |r|² is the square of the event's residual alone. Small probabilities keep
+        their digits.
         """
         p = self.probs
         if self.n_classes == 2:
@@ -264,10 +271,12 @@ class RowProblem(Problem):
         return ResidualSums(sums, added, linear)
 
     def _norms(self, outcomes: IntArray, cells: Cells, norm: int, squares: Squares) -> ResidualSums:
-        """Return norms (B, L, 1) of the sums of several classes, without keeping those sums.
+        """Return norms over classes of the residual sums in L cells, without keeping those sums.
 
-        ``outcomes`` (B, n) are label vectors, ``norm`` an index of ``NORMS``, and ``squares`` says
-        which sums of squares are needed.
+        ``outcomes`` (B, n) are label vectors, ``cells`` the partition of the rows. ``norm`` is 0
+        for l1, 1 for squared l2, 2 for the largest absolute value. ``squares`` says which sums of
+        squared residuals are needed: "cells" (B, L), "whole" (B, 1) or None. The field ``cells`` of
+        the result is (B, L, 1).
         """
         values = np.empty((len(outcomes), len(cells), 1))
         weights = np.empty(0) if self.weight is None else self.weight
@@ -293,7 +302,8 @@ class RowProblem(Problem):
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
         """Return the exact distribution of the weighted number of events among the rows ``units``.
 
-        Weights are whole numbers. The form is (lowest count, probabilities, bound on their error).
+        ``units`` are row indices; weights are whole numbers. The form is (lowest count,
+        probabilities of it and of the counts that follow in steps of 1, bound on their error).
         """
         p = self.probs[units]
         if self.weight is not None:
@@ -306,9 +316,11 @@ class RowProblem(Problem):
     def redraws(self, scheme: Scheme, statistic: Evaluated, factor: float = 1.0) -> Shortcut:
         """Return a resampler of ``statistic`` on outcomes drawn by a scheme.
 
-        Its ``replicates(seed, first, count)`` returns values (count,), or (count, S) for S
-        statistics. It adds up sums while labels are drawn, where the statistic allows it. Residuals
-        are multiplied by √factor.
+        ``scheme`` says how outcomes are drawn, such as ``RedrawLabels()``; StatisticError for one
+        that draws no labels. ``statistic`` is a prepared statistic, or several side by side.
+        ``replicates(seed, first, count)`` of the resampler returns values (count,), or (count, S)
+        for S statistics. It adds up sums while labels are drawn, where the statistic allows it.
+        Residuals are multiplied by √factor.
         """
         if isinstance(scheme, WildSigns):
             signs = scheme.drawer(self.data)
@@ -338,10 +350,10 @@ class RowProblem(Problem):
 
 
 def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return (probabilities of Σ k_i y_i, shape (Σ k + 1,), bound on their rounding).
+    """Return (probabilities of Σ k_i y_i = 0, …, Σ k_i, bound on their rounding).
 
-    ``probs`` (n, 2) are probabilities of event and non-event, ``multiples`` (n,) the whole numbers
-    k_i. O(Σ k) for each row.
+    y_i are independent events, one for each of n rows. ``probs`` (n, 2) are probabilities of event
+    and non-event, ``multiples`` (n,) the whole numbers k_i. O(Σ k) for each row.
     """
     law = np.zeros(int(multiples.sum()) + 1)
     law[0], reach = 1.0, 0
@@ -359,10 +371,10 @@ class Redraws:
     """Resampler of several statistics: outcomes are drawn once and read by every statistic.
 
     Statistics whose cells are runs of the sorted predictions read the same block of outcomes; for
-    others the same outcomes are drawn again, in the order of their cells. ``groups`` holds lanes
-    (generators of many replicates side by side) with the readers of their blocks, and the column of
-    each reader. Values are (B, S) where ``joint``. Squared residuals are multiplied by ``factor``,
-    for clusters.
+    others the same outcomes are drawn again, in the order of their cells. ``groups`` is a list of
+    (generator of outcomes, its readers); each reader comes with its column in the result, and
+    computes a statistic from blocks (n, B) of B drawn sets. Values are (B, S) for S statistics if
+    ``joint``, else (B,), for one. Squared residuals are multiplied by ``factor``, for clusters.
     """
 
     groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]]
@@ -374,11 +386,13 @@ class Redraws:
         cls, draw: Lanes, statistics: Sequence[Prepared], factor: float, joint: bool,
         residuals: bool = False,
     ) -> Redraws:  # fmt: skip
-        """Return the resampler of several statistics; rows are laid out in the order they are read.
+        """Return the resampler of several prepared statistics of the same rows.
 
-        ``draw`` generates outcomes and ``factor`` multiplies squared residuals, for clusters. With
-        ``joint`` replicates have a column for each statistic. With ``residuals`` the lanes hold W
-        (Y − p), as for censored outcomes, in place of events.
+        ``draw`` generates outcomes under the null, many replicates side by side; rows are laid out
+        in the order in which the statistics read them. ``factor`` multiplies squared residuals, for
+        clusters. With ``joint`` replicates have a column for each statistic; without it there is
+        one statistic. With ``residuals`` ``draw`` makes weighted residuals W (Y − p), as for
+        censored outcomes, in place of events.
         """
         groups: list[tuple[Lanes, list[tuple[int, BlockReader]]]] = []
         shared: list[tuple[int, BlockReader]] = []
@@ -399,8 +413,9 @@ class Redraws:
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
 
-        A replicate depends on the seed and its number only, so that batches may be of any size.
-        ``seed`` is the pair of integers that keys the random stream.
+        They are the values of one statistic, or of S, on drawn outcomes. A replicate depends on the
+        seed and its number only, so that batches may be of any size. ``seed`` is the pair of
+        integers that keys the random stream.
         """
         values = np.empty((count, sum(len(readers) for _, readers in self.groups)))
         for draw, readers in self.groups:
@@ -414,10 +429,10 @@ class Redraws:
 
 @dataclass(frozen=True, eq=False)
 class VoteRedraws:
-    """Replicates of a statistic of sums on drawn counts of votes, at a cost of O(I K) each.
+    """Resampler of a statistic of sums on drawn counts of votes, at a cost of O(I K) a replicate.
 
-    ``draws`` draws the votes of the I items, and ``first`` (I,) is the first row of each item.
-    ``statistic`` is the statistic that is evaluated.
+    ``draws`` draws the votes of the I items for K classes, and ``first`` (I,) is the first row of
+    each item. ``statistic`` is the prepared statistic that is evaluated.
     """
 
     draws: VoteDraws
@@ -431,8 +446,8 @@ class VoteRedraws:
         """Return the resampler of a statistic on drawn votes, or None where it does not apply.
 
         It applies to a statistic of sums if the clusters of the rows are items with several votes,
-        and no cell of the statistic divides an item. ``scheme`` gives the dependence of the votes.
-        ``problem`` has the rows; ``replicates(seed, first, count)`` returns values (count,).
+        and no cell of the statistic divides an item. ``problem`` has the rows, ``scheme`` the
+        dependence of the votes of an item, and ``statistic`` is a prepared statistic, or several.
         """
         if not getattr(statistic, "takes_counts", False):
             return None
@@ -446,10 +461,10 @@ class VoteRedraws:
         return None if divided else cls(draws, first, statistic)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+        """Return replicates ``first``, …, ``first + count − 1`` of the statistic, (count,).
 
-        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
-        integers that keys the random stream.
+        Each is its value on votes drawn under the null. Replicates are computed in blocks, whose
+        size does not change them. ``seed`` is the pair of integers that keys the random stream.
         """
         at_once = max(2, COUNTS_AT_ONCE // self.draws.probs.size)
         values = []
@@ -470,12 +485,13 @@ UIntArray = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class CountedRedraws:
-    """Replicates of a sum statistic of several classes on redrawn labels, in one pass.
+    """Resampler of a sum statistic of K > 2 classes on redrawn labels, in one pass.
 
     Labels are drawn as by :class:`~caltest.nulls.draws.LabelDrawer`: statistics with the same seed
-    see the same labels. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate, some 0.1
-    ns per row and class. ``thresholds`` are the cumulative probabilities in units of 2⁻⁵³, with
-    rows in the order of ``cells``.
+    see the same labels. For up to 40 classes: O(n K) once, and O(n K + L K) a replicate with L
+    cells, some 0.1 ns per row and class. ``problem`` has the n rows, ``statistic`` is evaluated on
+    sums in its ``cells``. ``thresholds`` are cumulative probabilities of the classes in units of
+    2⁻⁵³, with rows in the order of ``cells``.
     """
 
     problem: RowProblem
@@ -485,9 +501,10 @@ class CountedRedraws:
 
     @classmethod
     def of(cls, problem: RowProblem, statistic: SumStatistic) -> CountedRedraws:
-        """Return the resampler of a statistic; the label thresholds are sorted by cells; O(n K).
+        """Return the resampler of a statistic on redrawn labels of several classes; O(n K).
 
-        ``problem`` has the rows, ``statistic`` the cells and sums.
+        ``problem`` has the n rows with K classes, ``statistic`` the cells in which labels are
+        counted; without cells all rows are one.
         """
         cells = statistic.sum_cells or Cells.whole(problem)
         order = np.ascontiguousarray(cells.order, dtype=np.int64)
@@ -495,10 +512,11 @@ class CountedRedraws:
         return cls(problem, statistic, cells, thresholds)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+        """Return replicates ``first``, …, ``first + count − 1`` of the statistic, (count,).
 
-        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
-        integers that keys the random stream.
+        Each is its value on labels drawn from the predictions. Replicates are computed in blocks,
+        whose size does not change them. ``seed`` is the pair of integers that keys the random
+        stream.
         """
         lanes, values = self._lanes(), [np.empty(0)]
         # One more than needed: NumPy adds up a single column in another order, so none is alone.
@@ -510,7 +528,7 @@ class CountedRedraws:
         return np.concatenate(values)
 
     def _lanes(self) -> int:
-        """Number of replicates that share a pass, so that their sums stay in a near cache."""
+        """Number of replicates drawn together in a pass, so that sums stay in a near cache."""
         numbers = len(self.cells) * (self.problem.d if self.statistic.norm is None else 1) + 1
         # A power of 2, so that the blocks of a chunk are of one size
         return max(16, min(LANES_A_PASS, 1 << (NUMBERS_A_PASS // numbers).bit_length() >> 1))
@@ -528,9 +546,9 @@ class CountedRedraws:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """Resampler of several statistics on the same labels; replicates have shape (B, S).
+    """Resampler of S statistics on the same redrawn labels; replicates have shape (B, S).
 
-    ``parts`` are the resamplers of the S statistics.
+    ``parts`` are the resamplers of the S statistics, one each.
     """
 
     parts: list[CountedRedraws]
@@ -682,9 +700,10 @@ _PILOTS: Memo[FloatArray] = Memo()
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Outcomes of censored rows as signed weights (B, n): W with the event, −W without it.
+    """Outcomes of n censored rows as signed weights (B, n): W with the event, −W without it.
 
-    W is the inverse probability of being observed; the entry is 0 if the outcome is unknown.
+    W is the inverse probability of being observed; the entry of ``signed`` is 0 if the outcome is
+    unknown. B is the number of sets of outcomes.
     """
 
     signed: FloatArray
@@ -694,22 +713,28 @@ class Drawn:
 class FollowupProblem(RowProblem):
     """Predicted risks with follow-up, seen through a lens; outcomes are :class:`Drawn`.
 
-    Cells hold all rows, known or not, so that divisors are numbers of rows. Variances under
-    calibration are estimated from 999 draws of the null, not from formulas.
+    They are drawn with event times and censoring by ``RedrawFollowup()``, the only null. Cells hold
+    all rows, known or not, so that divisors are numbers of rows. Variances under calibration are
+    estimated from 999 draws of the null, not from formulas.
     """
 
     only_null = RedrawFollowup()
 
     @cached_property
     def censoring_law(self) -> Censoring:
-        """Censoring times and weights of the rows."""
+        """Censoring model of the rows: ``weights`` (n,), inverse probabilities of being observed.
+
+        It has the ``followup`` (times and status of the rows) and the risk ``groups`` as well,
+        within which censoring was estimated. A row with unknown outcome has weight 0.
+        """
         return self.data.censoring
 
     @cached_property
     def drawer(self) -> FollowLanes:
-        """Generator of outcomes under the null, with censoring, many replicates side by side.
+        """Generator of outcomes of the rows under the null, with censoring.
 
-        It draws blocks (n, B) of signed weights, as in :class:`Drawn`.
+        It draws blocks (n, B): +W with the event, −W without it, 0 if unknown, with W the inverse
+        probability of being observed.
         """
         return RedrawFollowup().drawer(self.data)
 
@@ -717,7 +742,7 @@ class FollowupProblem(RowProblem):
     def events(self) -> FloatArray:  # type: ignore[override]
         """Weighted outcome W Y of every row, (n,); the sum estimates the number of events.
 
-        W is the inverse probability of not being censored.
+        W is the inverse probability of not being censored, Y the event, 0 or 1.
         """
         return self.censoring_law.weights * (self.labels == 0)
 
@@ -730,7 +755,7 @@ class FollowupProblem(RowProblem):
         """Return the rows with known outcomes as Predictions, weighted by W.
 
         ``signed`` (n,) is +W for an event, −W for a non-event and 0 for an unknown outcome, with W
-        the inverse probability of being observed.
+        the inverse probability of being observed. Label 0 is the event.
         """
         some = np.flatnonzero(signed)
         labels = (signed[some] < 0.0).astype(np.int64)
@@ -743,10 +768,11 @@ class FollowupProblem(RowProblem):
         return (self.gaps(cells, self.observed) + cells.mean(self.probs[:, 0]))[0]
 
     def gaps(self, cells: Cells, outcomes: Drawn) -> FloatArray:
-        """Return Σ W Y / Σ W less the mean prediction of every cell, (B, L).
+        """Return Σ W Y / Σ W less the mean prediction in each of the L ``cells``, (B, L).
 
         It is NaN for a cell without a known outcome. W is the inverse probability of a known
-        outcome and Y the outcome, in B sets of ``outcomes``.
+        outcome and Y the event, in B sets of ``outcomes``, a :class:`Drawn` with +W, −W or 0 for
+        each row. ``cells`` is the partition of the rows.
         """
         parts = np.maximum(outcomes.signed, 0.0), np.abs(outcomes.signed)
         events, mass = (cells.sum(part, axis=1) for part in parts)
@@ -772,17 +798,18 @@ class FollowupProblem(RowProblem):
         return np.asarray(self._drawn(squares).mean(axis=0))
 
     def _drawn(self, read: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return ``read(residuals)`` for 999 draws under the null, gathered over draws.
+        """Return ``read(residuals)`` for 999 draws under the null, joined along the first axis.
 
-        ``read`` takes residuals (n, B) and returns an array with B entries along its first axis.
+        ``read`` takes weighted residuals (n, B) of B draws and returns an array with B entries
+        along its first axis; the result has 999.
         """
         return self.residual_lanes.laid(np.arange(self.n)).gathered(read, PILOT_SEED, 0, PILOT)
 
     def _pilot(self, step: FloatArray) -> FloatArray:
         """Return Σ r and Σ r · step for 999 draws under the null, shape (999, 2).
 
-        ``step`` (n,) is the difference of a score between event and non-event. Results are cached
-        by content.
+        r are the weighted residuals W (Y − p) of the n rows. ``step`` (n,) is the difference of a
+        score, event − non-event. Results are cached by content.
         """
         followup = self.censoring_law.followup
         content = (followup.elapsed, followup.status, self.censoring_law.groups)
@@ -798,18 +825,20 @@ class FollowupProblem(RowProblem):
         return np.asarray(np.log(p[:, 0]) - np.log(p[:, 1]))
 
     def _residuals(self, signed: FloatArray) -> FloatArray:
-        """Return the weighted residuals W (Y − p), same shape as ``signed``.
+        """Return the weighted residuals W (Y − p) of rows, same shape as ``signed``.
 
         ``signed`` (B, n) is W for a row with the event, −W for a known row without, 0 for an
-        unknown one.
+        unknown one; p is the predicted risk.
         """
         return signed * np.where(signed > 0.0, self.probs[:, 1], self.probs[:, 0])
 
     def linear(self, name: str, score: Callable[[FloatArray], FloatArray]) -> LinearTerm:
         """Return Σ w (g(y) − E g) of a score g, with moments under calibration from 999 draws.
 
-        ``name`` and ``score`` are as in :meth:`Problem.linear`; the draws of the null give its
-        variance and its covariance with the event.
+        ``score`` maps probabilities (n, 2) to the score of event and non-event, same shape;
+        ``name``, what the score is called, plays no part here. The draws of the null give
+        ``variance`` and ``covariance`` of the result, the latter with the event; ``table`` (n, 2)
+        has the scores.
         """
         plain = super().linear(name, score)
         table = self.tables(plain.table[None])
@@ -855,7 +884,11 @@ class FollowupProblem(RowProblem):
 
 
 def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
-    """Return the sums of scores, (B, T), for residuals (B, n) and score tables (T, n, 2)."""
+    """Return Σ r (g(event) − g(non-event)) for B draws and T scores, (B, T).
+
+    ``residuals`` (B, n) are the residuals r, 0 for unknown outcomes, which add nothing; ``tables``
+    (T, n, 2) are the scores g of event and non-event.
+    """
     with np.errstate(invalid="ignore"):  # a label of probability 0 may have an infinite score
         steps = tables[:, :, 0] - tables[:, :, 1]
         parts = [np.where(residuals == 0.0, 0.0, residuals * step).sum(axis=1) for step in steps]
@@ -863,10 +896,11 @@ def _scored(residuals: FloatArray, tables: FloatArray) -> FloatArray:
 
 
 def row_problem(data: Predictions) -> RowProblem:
-    """Return the problem of predictions, one unit for each row.
+    """Return the problem of predictions behind a lens, one unit for each row.
 
-    It is a :class:`FollowupProblem` for predictions with follow-up, where StatisticError is raised
-    if the lens shows another event than the one that was followed.
+    A problem has fixed predictions, and outcomes to be drawn; for two classes column 0 is the
+    event. It is a :class:`FollowupProblem` for predictions with follow-up, where StatisticError is
+    raised if the lens shows another event than the one that was followed.
     """
     if data.followup is None:
         return RowProblem(data)
