@@ -40,9 +40,10 @@ from caltest.statistics.rows import Flips, RowProblem
 class BinnedError(CellStatistic):
     """Binned error with fixed predictions: a function of the residual sums of the cells.
 
-    It is the average distance between observed and predicted, weighted by mass, or the largest one.
-    ``distance`` compares the two, by name or as a function; ``divisor`` is the total mass, by which
-    the sum over cells is divided.
+    It is the average distance between observed and predicted, weighted by mass (numbers or total
+    weights of rows), or the largest one. ``distance`` compares the two, by name or as a function;
+    ``divisor`` is the total mass, by which the sum over cells is divided, doubled under a root of
+    two classes.
     """
 
     distance: str | Distance
@@ -54,12 +55,12 @@ class BinnedError(CellStatistic):
         cls, cells: Cells, distance: str | Distance = "tv", combine: Literal["sum", "max"] = "sum",
         root: bool = False,
     ) -> BinnedError:  # fmt: skip
-        """Return the error over a partition of the rows.
+        """Return the binned error over a partition of the rows, a function of the outcomes.
 
-        ``distance`` compares observed and predicted frequencies of a cell: a name or a function.
-        ``combine`` adds up the cells or takes the largest; ``root`` takes the square root of the
-        sum. They determine the grid of the exact law and the estimand. ``cells`` partition the
-        rows; a distance by name is "tv", "l1", "l2", "sqeuclidean" or "max".
+        ``cells`` partition the rows. ``distance`` compares observed and predicted frequencies of a
+        cell: "tv", "l1", "l2", "sqeuclidean", "max", or a function of two probability vectors.
+        ``combine`` adds up the cells weighted by mass, or takes the largest; ``root`` takes the
+        square root of the sum. They determine the grid of the exact law and the estimand.
         """
         two = cells.problem.n_classes == 2
         # What one more event adds to a term that is linear in it: the grid of the exact law.
@@ -77,8 +78,9 @@ class BinnedError(CellStatistic):
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return mass · d(observed, predicted) / total mass of the cells ``at``, shape (B, L).
 
-        ``sums`` (B, L, d) are residual sums of B sets of outcomes in L cells. Where the largest
-        cell counts, as in :class:`MCE`, the term is the distance d alone.
+        ``sums`` (B, L, d) are residual sums, observed − predicted, of B sets of outcomes in the L
+        cells that the slice ``at`` selects; mass is the number of rows, or their weight. Where the
+        largest cell counts, as in :class:`MCE`, the term is the distance d alone.
         """
         mass, largest = self.cells.mass[at], self.combine == "max"
         if not isinstance(self.distance, str):
@@ -90,8 +92,8 @@ class BinnedError(CellStatistic):
     def _by_function(self, sums: FloatArray, at: slice) -> FloatArray:
         """Return mass · distance of the cells for a distance given as a function, shape (B, L).
 
-        ``sums`` (B, L, d) are residual sums; the function is called with observed and predicted
-        means. ``at`` selects the cells.
+        ``sums`` (B, L, d) are residual sums of B sets of outcomes in the L cells that the slice
+        ``at`` selects. The function is called with observed and predicted frequencies of each cell.
         """
         mass, expected = self.cells.mass[at, None], self.cells.expected[at]
         events = sums + expected
@@ -106,10 +108,11 @@ class BinnedError(CellStatistic):
         return distances.reshape(sums.shape[:2])
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a compiled resampler of rows; None where none exists.
+        """Return a compiled resampler of this error on resampled rows; None where none exists.
 
         It needs a named distance, and rows without weights or clusters. ``scheme`` says how rows
-        are drawn. Its ``replicates(seed, first, count)`` returns values (count,).
+        are drawn, such as with replacement. Its ``replicates(seed, first, count)`` returns values
+        (count,).
         """
         problem, cells = self.problem, self.cells
         named = isinstance(self.distance, str) and problem.exact and problem.weight is None
@@ -127,11 +130,12 @@ DISTANCE_NORMS = {"tv": 0, "l1": 0, "l2": 1, "sqeuclidean": 1, "max": 2}
 
 
 def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> FloatArray:
-    """Return mass · distance of the cells, (B, L).
+    """Return mass · distance between observed and predicted of the cells, (B, L).
 
-    ``distance`` is a name, ``mass`` (L,) the weights of the cells. ``sums`` (B, L) are residual
-    sums of the event for two classes (``two``), and norms of the residual sums over classes
-    otherwise.
+    ``distance`` is "tv", "l1", "l2", "sqeuclidean" or "max", ``mass`` (L,) the weights of the L
+    cells. ``sums`` (B, L) are residual sums of the event for two classes (``two``), and norms of
+    the residual sums over classes otherwise (squared for "l2" and "sqeuclidean"), for B sets of
+    outcomes.
     """
     if two:
         # The second component is minus the first: ‖r‖₁ = 2 |r|, ‖r‖₂ = √2 |r|.
@@ -145,8 +149,10 @@ def _gaps(distance: str, sums: FloatArray, mass: FloatArray, two: bool) -> Float
 def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> Estimand | None:
     """Return the population error that a binned statistic estimates; None if it estimates none.
 
-    ``combine`` and ``root`` are as in :meth:`BinnedError.of`. For two classes (``two``) a squared
-    error counts the first component only.
+    ``distance`` is the name or function that compares observed and predicted in a cell; ``combine``
+    is "sum" over cells or "max"; ``root`` says that the root of the sum is taken. For two classes
+    (``two``) a squared error counts the first component only. An :class:`Estimand` is a size, such
+    as "absolute", with a factor.
     """
     if root:
         return Estimand("squared", root=True)
@@ -169,8 +175,9 @@ def _estimand(distance: str | Distance, combine: str, root: bool, two: bool) -> 
 class _BinnedError(Statistic):
     """Base class of ECE and MCE, with the options ``bins`` (partition) and ``distance``.
 
-    ``distance`` is the name or function that compares frequencies with predictions in a cell,
-    ``combine`` says whether cells are summed or the largest counts.
+    ``bins`` is a binning, or a number m for ``UniformBins(m)``; ``distance`` is the name or
+    function that compares frequencies with predictions in a cell. A subclass sets ``combine``:
+    "sum" adds up cells, "max" takes the largest.
     """
 
     bins: Binning | int = UniformBins(15)
@@ -220,7 +227,17 @@ class ECE(_BinnedError):
 class MCE(_BinnedError):
     """Maximum calibration error, the largest gap d(r̂_b, ĝ_b) over the occupied cells.
 
-    Parameters as in :class:`ECE`. As a test it has little power: one sparse cell decides.
+    r̂_b are the frequencies of the labels and ĝ_b the mean prediction in cell b. In [0, 1] for the
+    distance "tv". As a test it has little power: one sparse cell decides.
+
+    Parameters
+    ----------
+    bins : binning, int or callable, default UniformBins(15)
+        The partition; a number m means ``UniformBins(m)``, a function takes the ``(n, K)``
+        probabilities and returns an integer for every row.
+    distance : str or callable, default "tv"
+        ``"tv"``, ``"l1"``, ``"l2"``, ``"sqeuclidean"``, ``"max"``, or a function of two
+        probability vectors.
     """
 
     combine = "max"
@@ -259,10 +276,10 @@ SQUARED, ABSOLUTE = Estimand("squared"), Estimand("absolute")
 
 @dataclass(frozen=True, eq=False)
 class Excess(SumStatistic):
-    """Debiased squared error with fixed predictions: Σ_b w_b (|S_b|² − Q_b).
+    """Debiased squared error with fixed predictions: Σ_b w_b (|S_b|² − Q_b) over L cells b.
 
-    S_b is the sum of the residuals in cell b and Q_b the sum of their squares; ``pairs`` holds the
-    weights w_b, shape (L,).
+    S_b is the sum of the residuals, observed − predicted, in cell b and Q_b the sum of their
+    squares; ``pairs`` (L,) holds the weights w_b of the pairs of rows in each cell.
     """
 
     pairs: FloatArray = field(repr=False)
@@ -278,10 +295,12 @@ class Excess(SumStatistic):
 class ClusterPairs(SumStatistic):
     """Debiased squared error of clustered rows with fixed predictions.
 
-    It leaves out pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²), with S_gb the residual sum
-    of cluster g in cell b, one of the ``parts``. With two columns of clusters only pairs that share
-    neither count: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² + Σ_gh |S_ghb|²). Each of ``sets``
-    has the cell of every part, and the sign of its squared sums.
+    It leaves out pairs of one cluster: Σ_b w_b (|S_b|² − Σ_g |S_gb|²), with S_b the residual sum of
+    cell b, S_gb that sum over the rows of cluster g, and w_b a weight. With two columns of clusters
+    only pairs that share neither count: Σ_b w_b (|S_b|² − Σ_g |S_gb|² − Σ_h |S_hb|² + Σ_gh
+    |S_ghb|²). ``parts`` is the partition of the rows by cell and cluster. Each of ``sets`` stands
+    for one of the sums of squares: (a partition of the parts, the weight with sign of each of its
+    cells).
     """
 
     parts: Cells = field(repr=False)
@@ -289,11 +308,12 @@ class ClusterPairs(SumStatistic):
 
     @classmethod
     def of(cls, cells: Cells, columns: Sequence[IntArray], estimand: Estimand) -> ClusterPairs:
-        """Return the statistic for cells whose rows are clustered by one or two columns (n,).
+        """Return the debiased squared error for rows that are clustered by one or two columns.
 
-        Each cell is divided by cluster; a cell with one cluster has no pairs and adds nothing. O(n
-        log n). ``columns`` hold the number of the cluster of every row; ``estimand`` is the
-        population error that the statistic estimates.
+        ``cells`` is the partition of the rows into bins. Each cell is divided by cluster; a cell
+        with one cluster has no pairs and adds nothing. ``columns`` hold integers (n,) each, the
+        number of the cluster of every row; ``estimand`` is the population error that the statistic
+        estimates. O(n log n).
         """
 
         def parts_of(*columns: IntArray) -> tuple[Cells, IntArray]:
@@ -337,8 +357,10 @@ class ClusterPairs(SumStatistic):
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
     """Return the weight of Σ r_i · r_j over pairs of rows of each cell, (W_b / W) / (W_b² − Σ w²).
 
-    The shape is (L,). ``with_own`` adds pairs of a row and itself to the divisor. The weight is 0
-    for cells of one row, or of one row beside rows whose weights are only rounding.
+    The shape is (L,) for the L ``cells``; W_b is the total weight of cell b, W that of all rows,
+    and w the weight of a row. ``with_own`` adds pairs of a row and itself, so that the divisor is
+    W_b². The weight is 0 for cells of one row, or of one row beside rows whose weights are only
+    rounding.
     """
     diagonal = 0.0 if with_own else cells.square_mass
     pairs = np.where(cells.counts > 1, cells.mass**2 - diagonal, 0.0)
@@ -433,14 +455,17 @@ class DebiasedL1(Statistic):
 class KumarL1(CellStatistic):
     """Debiased l1 error of Kumar et al. (2019) with fixed predictions; see :class:`DebiasedL1`.
 
-    Its value is T of that formula, a float for each set of outcomes.
+    Its value is Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|) over cells b with n_b rows, mean residual
+    D_b, noise σ_b and a standard normal Z.
     """
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return (n_b / n) (2 |D_b| − E|D_b + σ_b Z|) for the cells ``at``, shape (B, L).
 
-        ``sums`` (B, L, 1) are residual sums of B sets of outcomes; D_b is the mean residual of cell
-        b and Z standard normal.
+        ``sums`` (B, L, 1) are residual sums of B sets of outcomes in the L cells that the slice
+        ``at`` selects; D_b is the mean residual of cell b, n_b of all n rows lie in it, σ_b² = ȳ_b
+        (1 − ȳ_b) / n_b with the event rate ȳ_b, and Z is standard normal. With weights n_b / n is a
+        share of weight.
         """
         from scipy.special import erf
 
@@ -456,16 +481,18 @@ class KumarL1(CellStatistic):
 
 @dataclass(frozen=True, eq=False)
 class KumarL2(CellStatistic):
-    """Debiased squared error of Kumar et al. (2019) with fixed predictions.
+    """Debiased squared error of Kumar et al. (2019) with fixed predictions, for two classes.
 
-    :class:`DebiasedL2` has the formula.
+    Its value is Σ_b (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) over cells b with n_b rows, mean
+    residual D_b and event rate ȳ_b.
     """
 
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return (n_b / n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)) for the cells ``at``, shape (B, L).
 
-        ``sums`` (B, L, 1) are residual sums of B sets of outcomes, D_b the mean residual of cell b
-        and ȳ_b its event rate. A cell of one row adds 0.
+        ``sums`` (B, L, 1) are residual sums of B sets of outcomes in the L cells that the slice
+        ``at`` selects, D_b the mean residual of cell b, ȳ_b its event rate, and n_b its number of
+        rows. A cell of one row adds 0.
         """
         counts = self.cells.counts[at]
         rate, gap = (sums[:, :, 0] + self.cells.expected[at, 0]) / counts, sums[:, :, 0] / counts
@@ -477,9 +504,9 @@ class KumarL2(CellStatistic):
 class ScalesReader(Reader):
     """Reader that computes :class:`Scales` from blocks of redrawn outcomes in one pass.
 
-    Cells of coarser scales are merged as soon as their last fine cell has been read. A block (n, B)
-    holds B sets of outcomes, rows in order of the finest cells; ``values`` returns the statistic,
-    (B,).
+    Scales are nested partitions of the rows. Cells of coarser scales are merged as soon as their
+    last fine cell has been read. A block (n, B) holds B sets of outcomes, rows in order of the
+    finest cells; ``values`` returns the statistic, (B,).
     """
 
     at_once = 64
@@ -540,10 +567,11 @@ def merge(  # type: ignore[no-untyped-def]
 class Scales(SumStatistic):
     """Multi-scale statistic with fixed predictions: the largest standardised error over partitions.
 
-    ``cells`` are the finest partition. Each coarser scale merges runs of cells of the one before:
-    ``first`` has the first cell of each run, ``pairs`` the weight of a pair of rows in each cell;
-    ``deviations`` are the standard deviations of the debiased errors under calibration. ``m`` (M,)
-    are the numbers of bins of the scales.
+    There are M nested partitions, called scales. ``cells`` are the finest one. Each coarser scale
+    merges runs of cells of the one before: ``first`` holds, for each scale, the index of the first
+    cell of each run, ``pairs`` the weight of a pair of rows in each of its cells; ``deviations``
+    (M,) are the standard deviations of the debiased errors under calibration. ``m`` (M,) are the
+    numbers of bins of the scales, from fine to coarse.
     """
 
     m: IntArray
@@ -555,11 +583,14 @@ class Scales(SumStatistic):
 
     @cached_property
     def closing(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """Return (closing, weights, starts), which tell the compiled reader when scales close.
+        """(closing, weights, starts).
 
-        ``closing`` (L,) is the number of scales that close a cell after each finest cell,
-        ``weights`` the pair weights of all cells, scale after scale, and ``starts`` where each
-        scale begins in them.
+        Arrays that tell the compiled reader when cells of a scale end.
+
+        Scales are nested partitions of the rows, from fine to coarse. ``closing`` (L,) is the
+        number of scales that end a cell after each of the L finest cells, ``weights`` the pair
+        weights of all cells, scale after scale, and ``starts`` the index in it where each scale
+        begins, and the end of the last.
         """
         closing, ends = np.zeros(self.first[0].size, dtype=np.int64), np.arange(self.first[0].size)
         for m, first in enumerate(self.first):
@@ -571,15 +602,17 @@ class Scales(SumStatistic):
 
     @property
     def rows_per_cell(self) -> None:
-        """None: the finest cells may hold one row each, because coarser scales count as well."""
+        """None: the finest cells may hold one row each, as coarser partitions count as well."""
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(self.standardised(sums).max(axis=1))
 
     def standardised(self, sums: ResidualSums) -> FloatArray:
-        """Return T_m / sd(T_m) for every scale m, from fine to coarse, shape (B, M).
+        """Return T_m / sd(T_m) for each of M partitions, from fine to coarse, shape (B, M).
 
-        ``sums`` hold residual sums and squares of B sets of outcomes in the finest cells.
+        T_m is the debiased squared error over a partition, sd its standard deviation under
+        calibration. ``sums`` hold ``cells`` (B, L, d), residual sums of B sets of outcomes in the L
+        finest cells, and ``squares`` (B, L), sums of squared residuals.
         """
         # Cells come first, so that sets of outcomes lie side by side in memory.
         n_sets, _, d = sums.cells.shape
@@ -597,19 +630,20 @@ class Scales(SumStatistic):
 class MultiScale(Statistic):
     """Adaptive test of calibration: the largest standardised debiased error over scales.
 
-    T = max_m T_m / sd(T_m), T_m = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1) in m cells, with the sums
-    S_b of the residuals and Q_b of their squares: :class:`DebiasedL2` at m = 2, 4, 8, … at once, so
-    that no number of bins is chosen. Under calibration every T_m has mean 0 and, given the
-    predictions, exactly the variance (2/n²) Σ_b Σ_{i≠j in b} tr(C_i C_j) / (n_b − 1)², C_i the
-    covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p).
+    T = max_m T_m / sd(T_m), T_m = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1) in m cells, with n_b rows in
+    cell b and the sums S_b of their residuals and Q_b of the squares: :class:`DebiasedL2` at m = 2,
+    4, 8, … at once, so that no number of bins is chosen. Under calibration every T_m has mean 0
+    and, given the predictions, exactly the variance (2/n²) Σ_b Σ_{i≠j in b} tr(C_i C_j) / (n_b −
+    1)², C_i the covariance of label i; for two classes tr(C_i C_j) = v_i v_j, v = p (1 − p).
 
-    The scales follow the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at
-    level α divided by their number: powers of two, increasing, by default 2, 4, …, 2^⌊log₂ n⌋. Two
-    classes are cut into m bins of equal width, more into the cells of a :class:`VarianceTree` by
-    medians that keep at least n / m rows. Scales on which T_m cannot vary are left out, and
-    StatisticError when there is no other, as with one row. O((n + L) d) for a set of labels, L the
-    cells of all scales and d = 1 for two classes, else K; O(n K² log n) once for K > 2. The value
-    is a number of standard deviations of the noise, not a calibration error.
+    The scales follow the adaptive T-Cal of Lee et al. (JMLR 24, 2023), who test each alone at level
+    α divided by their number. The argument ``scales`` is a sequence of powers of two, increasing,
+    by default 2, 4, …, 2^⌊log₂ n⌋; StatisticError for others. Two classes are cut into m bins of
+    equal width, more into the cells of a :class:`VarianceTree` by medians that keep at least n / m
+    rows. Scales on which T_m cannot vary are left out, and StatisticError when there is no other,
+    as with one row. O((n + L) d) for a set of labels, L the cells of all scales and d = 1 for two
+    classes, else K; O(n K² log n) once for K > 2. The value is a number of standard deviations of
+    the noise, not a calibration error.
 
     Examples
     --------
@@ -667,10 +701,11 @@ class MultiScale(Statistic):
 
 
 def _cross_covariances(cells: Cells) -> FloatArray:
-    """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of every cell b, shape (L,).
+    """Return Σ_{i≠j in b} w_i² w_j² tr(C_i C_j) of each of the L ``cells`` b, shape (L,).
 
-    C_i is the covariance of the label of row i under calibration; for two classes it is p (1 − p).
-    The sum is the variance of the debiased error, up to a factor.
+    The sum is over pairs of rows of a cell; w_i is the weight of row i and C_i the covariance of
+    its label under calibration, for two classes p (1 − p). It is the variance of the debiased
+    error, up to a factor.
     """
     problem, w = cells.problem, cells.problem.weight
     if problem.n_classes == 2:
@@ -707,11 +742,12 @@ ClassBins = Callable[[FloatArray, FloatArray], tuple[IntArray, FloatArray]]
 class ClassCells(Prepared):
     """Class-wise binned error with fixed predictions.
 
-    It sums w |events − predicted| over the cells of all classes, which are numbered consecutively,
-    class k from ``starts[k]``; ``cell[i, k]`` is the cell of row i for class k, and the number of
-    all cells where a threshold left the row out. A label adds one event to one cell, so that a set
-    of labels costs O(n + cells) whatever K is. ``expected`` are the sums of predictions in all
-    cells, and ``shares`` their weights w; ``aggregate`` is "mean" or "max" over classes.
+    It sums w |events − predicted| over the L cells of all classes, which are numbered
+    consecutively, class k from ``starts[k]``. ``cell`` (n, K) has the number of the cell of row i
+    for class k, L where a threshold left the row out. A label adds one event to one cell, so that a
+    set of labels costs O(n + L) whatever K is. ``expected`` (L,) are the sums of predictions, and
+    ``shares`` (L,) the weights w; ``aggregate`` is "mean" or "max" over classes. ``fixed`` says
+    that any sample of these rows has the same cells.
     """
 
     cell: NDArray[np.unsignedinteger] = field(repr=False)
@@ -727,12 +763,12 @@ class ClassCells(Prepared):
         cls, problem: Problem, bins: ClassBins, threshold: float, aggregate: Aggregate,
         fixed: bool = False,
     ) -> ClassCells:  # fmt: skip
-        """Return the class-wise error with fixed predictions.
+        """Return the class-wise error of a problem with rows, a function of the outcomes.
 
         Probabilities above ``threshold`` are binned class by class; 0 keeps all. ``bins(p, w)``
-        returns the cell of each prediction of a class and the weight of each cell in the class
-        error; ``aggregate`` is "mean" or "max" over classes; ``fixed`` says that any sample of
-        these rows has the same cells.
+        returns the cell of each prediction ``p`` (m,) of a class, integers (m,), and the weight of
+        each cell in the class error; w (m,) are the weights of the rows. ``aggregate`` is "mean" or
+        "max" over classes; ``fixed`` says that any sample of these rows has the same cells.
         """
         data = problem.data
         cell = np.full((data.n_classes, data.n), -1, dtype=np.int32)
@@ -764,7 +800,10 @@ class ClassCells(Prepared):
     def by_class(self, sums: FloatArray) -> FloatArray:
         """Return the error of every class, (B, K), for B sets of outcomes.
 
-        ``sums`` (B, L) are residual sums of the cells of all classes.
+        0 for a class without cells.
+
+        ``sums`` (B, L) are residual sums, events − predicted, of the L cells of all classes, class
+        after class.
         """
         # One term more, as the last class may have no cells and start beyond the others.
         gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
@@ -773,10 +812,10 @@ class ClassCells(Prepared):
         return np.asarray(np.where(np.diff(self.starts) > 0, errors, 0.0))
 
     def _sums(self, outcomes: object) -> FloatArray:
-        """Return residual sums of the cells of all classes, (B, L), for B sets of outcomes.
+        """Return residual sums, events − predicted, of the L cells of all classes, (B, L).
 
-        ``outcomes`` are label vectors (B, n) or other outcomes of the problem. O(n + L) for each
-        set, whatever the number of classes.
+        ``outcomes`` are B label vectors (B, n), or multiples of the observed residuals
+        (:class:`Flips`). O(n + L) for each set, whatever the number of classes.
         """
         size, w = self.shares.size, self.problem.weight
         if isinstance(outcomes, Flips):
@@ -792,10 +831,11 @@ class ClassCells(Prepared):
         return np.asarray(events[:, :-1] - self.expected)
 
     def row_resamples(self, scheme: RowScheme) -> Shortcut | None:
-        """Return a compiled resampler of rows, or None.
+        """Return a compiled resampler of this error on resampled rows, or None.
 
         None is returned where resampled rows do not keep their cells. ``scheme`` says how rows are
-        drawn. The resampler's ``replicates(seed, first, count)`` returns values (count,).
+        drawn, such as with replacement. The resampler's ``replicates(seed, first, count)`` returns
+        values (count,).
         """
         outcomes = scheme.label_chances(self.data) if self.fixed else None
         if outcomes is None:
@@ -806,9 +846,10 @@ class ClassCells(Prepared):
         return resampled_classes(*rows, self._combined)
 
     def _combined(self, errors: FloatArray) -> FloatArray:
-        """Return the mean or the largest over classes of errors (B, K), shape (B,).
+        """Return the mean or the largest over classes of ``errors`` (B, K), shape (B,).
 
-        The field ``aggregate`` says which.
+        B is the number of sets of outcomes, K the number of classes. The field ``aggregate``,
+        "mean" or "max", says which.
         """
         return np.asarray(errors.max(axis=1) if self.aggregate == "max" else errors.mean(axis=1))
 
@@ -832,11 +873,13 @@ class ClasswiseECE(Statistic):
     """Class-wise calibration error: the ECE of every class against the rest, averaged.
 
     (1/K) Σ_k Σ_b (n_bk / n_k) |freq(b, k) − mean p(b, k)|, where the n_k rows with p_ik above the
-    ``threshold`` (0 keeps all of them, zeros included) are binned for each class by itself, by the
-    two columns (p_k, 1 − p_k), as after ``OneVsRest(k)``; ``aggregate="max"`` takes the largest
-    class in place of the "mean". A class with no row above the threshold contributes 0. Times K / 2
-    it is comparable with total variation. With weights n_bk and n_k are sums of weights.
-    O(n K log n) once, then O(n + cells) for each further set of labels.
+    ``threshold`` in [0, 1) (0 keeps all of them, zeros included) are cut into ``bins``, a binning
+    or number of bins, for each class by itself, by the two columns (p_k, 1 − p_k), as after
+    ``OneVsRest(k)``; ``aggregate="max"`` takes the largest class in place of the "mean". n_bk rows
+    lie in bin b of class k, freq is the frequency of label k there. A class with no row above the
+    threshold contributes 0. Times K / 2 it is comparable with total variation. With weights n_bk
+    and n_k are sums of weights. StatisticError for tallies. O(n K log n) once, then O(n + cells)
+    for each further set of labels.
 
     Examples
     --------
@@ -868,10 +911,12 @@ class ClasswiseECE(Statistic):
 
 
 def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
-    """Return the static calibration error of Nixon et al. (2019, §4.1).
+    """Return the static calibration error of Nixon et al. (2019, §4.1), a statistic.
 
-    SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over bins of equal width for each class,
-    acc(b, k) the frequency of label k: ``ClasswiseECE(UniformBins(bins))``.
+    SCE = (1/K) Σ_k Σ_b (n_bk / N) |acc(b, k) − conf(b, k)| over ``bins`` bins of equal width for
+    each of K classes: n_bk of N rows lie in bin b, acc(b, k) is the frequency of label k and
+    conf(b, k) the mean of its probability there. It is ``ClasswiseECE(UniformBins(bins))``; call it
+    with probabilities and labels.
     """
     return ClasswiseECE(UniformBins(bins))
 
@@ -921,9 +966,9 @@ class ACE(Statistic):
 
 
 def TACE(bins: int = 15, *, threshold: float = 0.01) -> ACE:  # noqa: N802 (named as published)
-    """Return the thresholded adaptive calibration error of Nixon et al. (2019, §4.3).
+    """Return the thresholded adaptive calibration error of Nixon et al. (2019, §4.3), a statistic.
 
     It is :class:`ACE`, with ``bins`` ranges, of the predictions above ``threshold``, a number in
-    [0, 1).
+    [0, 1); call it with probabilities and labels.
     """
     return ACE(bins, threshold=threshold)

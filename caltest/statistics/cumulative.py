@@ -35,8 +35,9 @@ from caltest.statistics.problem import Cells, Problem, ResidualSums
 class WalkReader(Reader):
     """Reader that computes a :class:`Walk` from blocks of redrawn outcomes, step by step.
 
-    Only the extremes of each walk are kept, not its steps. A block (n, B) holds B sets of outcomes,
-    rows in increasing order of the predictions; ``values`` returns the statistic, (B,).
+    A walk adds up residuals along the sorted predictions; only its extremes are kept, not its
+    steps. A block (n, B) holds B sets of outcomes, rows in increasing order of the predictions;
+    ``values`` returns the statistic, (B,).
     """
 
     at_once = 64
@@ -92,9 +93,9 @@ def walk_on(block, starts, weights, expected, lowest, highest):  # type: ignore[
 class Walk(SumStatistic):
     """Cumulative error with fixed predictions: the extent of a walk of residual sums.
 
-    The walk adds up residuals along the distinct predictions, in increasing order; one event moves
-    it by ``unit``. ``extent`` is "maximum" for the largest |position| (Kolmogorov–Smirnov) or
-    "range" for the highest less the lowest one (Kuiper).
+    The walk adds up residuals, observed − predicted, along the distinct predictions in increasing
+    order, from 0; one event moves it by ``unit``. ``extent`` is "maximum" for the largest
+    |position| (Kolmogorov–Smirnov) or "range" for the highest less the lowest one (Kuiper).
     """
 
     unit: float
@@ -112,7 +113,11 @@ class Walk(SumStatistic):
         return self.of_extremes(lowest, highest)
 
     def of_extremes(self, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-        """Return the values of walks from their lowest and highest positions, all of shape (B,)."""
+        """Return the values (B,) of the statistic from extreme positions of B walks, (B,) each.
+
+        Positions are sums of residuals, ``lowest`` ≤ 0 ≤ ``highest``. The value is the larger
+        distance from 0, or the range, in the unit of the statistic.
+        """
         spread = np.maximum(highest, -lowest) if self.extent == "maximum" else highest - lowest
         return np.asarray(self.unit * spread)
 
@@ -121,9 +126,10 @@ class Walk(SumStatistic):
 class TwoBins(SumStatistic):
     """Averaged two-bin error with fixed predictions: squared sums below and above every threshold.
 
-    ``widths`` are the lengths of the intervals of thresholds that cut after each group of equal
-    probabilities, over n². The last one includes thresholds below all predictions, for which one
-    bin is empty as well.
+    The value is the sum over groups of equal probabilities, in increasing order, of ``widths``
+    times the squared residual sums up to the group and beyond it. ``widths`` (L,), one for each of
+    L groups, are the lengths of the intervals of thresholds that cut after the group, over n². The
+    last one includes thresholds below all predictions, for which one bin is empty as well.
     """
 
     widths: FloatArray = field(repr=False)
@@ -155,7 +161,8 @@ class _CumulativeError(Statistic):
     """Base class of Kolmogorov–Smirnov and Kuiper: cumulative residuals by prediction.
 
     With ``scaled``, the value is divided by the standard deviation of the mean residual under
-    calibration.
+    calibration; StatisticError if that is 0. A subclass sets ``extent``, "maximum" for the largest
+    |cumulative residual|, "range" for the highest less the lowest.
     """
 
     _: KW_ONLY
@@ -182,10 +189,11 @@ class _CumulativeError(Statistic):
 
 
 def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
-    """Return the law of the walk's extent for many distinct predictions, from Brownian motion.
+    """Return the limit law of the extent of a walk of cumulative residuals, from Brownian motion.
 
-    ``sigma`` is the standard deviation of the last step; ``labels`` are not used. ``extent`` is
-    "maximum" or "range".
+    ``extent`` is "maximum" for the largest |position| or "range" for the highest less the lowest;
+    ``sigma`` is the standard deviation of the last position. ``labels`` are not used, a limit law
+    being a function of them by protocol. The law holds for many distinct predictions.
     """
     return BrownianNull(extent, sigma)
 
@@ -213,9 +221,12 @@ class KolmogorovSmirnov(_CumulativeError):
 class Kuiper(_CumulativeError):
     """Range of the cumulative differences (ECCE-R), for two classes.
 
-    max_k C_k − min_k C_k over k = 0, …, n with C_0 = 0: the largest difference |Σ (y − p)| / n over
+    max_k C_k − min_k C_k over k = 0, …, n, in [0, 1], with rows sorted by the probability p of the
+    event, C_0 = 0 and C_k = (1/n) Σ_{i≤k} (y_i − p_i): the largest difference |Σ (y − p)| / n over
     all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
-    al. (2025, arXiv:2502.19851). See :class:`KolmogorovSmirnov` for C and the parameters.
+    al. (2025, arXiv:2502.19851). Rows with equal predictions enter together. ``scaled=True``
+    divides by the standard deviation of C_n under calibration, and raises StatisticError if that is
+    0. Nulls and cost are as for :class:`KolmogorovSmirnov`, the largest |C_k|.
     """
 
     extent: ClassVar[Extent] = "range"
@@ -265,9 +276,10 @@ EQUAL_PROMISES = 1e-12
 class PromiseWalk(ResidualStatistic):
     """Range of the cumulative differences of utilities, with fixed predictions.
 
-    ``gains`` (n, K) are utilities gained less utilities promised, for every label. Rows are taken
-    in ``order``, and ``ends`` (L,) is the last row of each group of equal promises. The range is
-    divided by ``total``.
+    ``gains`` (n, K) are utilities gained less utilities promised, under each of K labels. Rows are
+    taken in ``order`` (n,), by increasing promise, and ``ends`` (L,) is the position of the last
+    row of each of L groups of equal promises. The range is divided by ``total``, the total weight
+    of the rows.
     """
 
     gains: FloatArray = field(repr=False)
@@ -364,8 +376,9 @@ class PromisedSum(SumStatistic):
     def of(cls, problem: Problem, table: UtilityTable) -> PromisedSum:
         """Return Σ w (u − v) as a function of the labels, for a problem with rows.
 
-        ``table`` holds the utilities (n, K) of every row under every label, without weights; the
-        weights w are taken from ``problem``.
+        ``table`` holds the utilities ``gains`` (n, K) of every row under every label, without
+        weights; the weights w are taken from ``problem``. u is the utility under the label that
+        occurs, v its expectation under the prediction.
         """
         return cls(problem, two_sided=True, scores=table.gains[None])
 
@@ -375,11 +388,12 @@ class PromisedSum(SumStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdSums(SumStatistic):
-    """Residual sums Σ w (y − p) of the rows with p ≥ t at each of T thresholds, two-sided.
+    """Residual sums Σ w (y − p) of the rows with p ≥ t at each of T thresholds t, two-sided.
 
-    p is the probability of label 1. At threshold t the total utility gained less the utility
-    promised is this sum times 1 / (1 − t). ``column`` (T,) is the first of the L occupied cells
-    between thresholds whose rows are treated, L where none is.
+    Values are (B, T) for B sets of labels. y is label 1, p its probability and w the weight of a
+    row. At threshold t the total utility gained less the utility promised is this sum times 1 / (1
+    − t). ``cells`` are the L occupied intervals between thresholds, and ``column`` (T,) is the
+    index of the first of them whose rows have p ≥ t, L where there is none.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -387,9 +401,10 @@ class ThresholdSums(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, thresholds: FloatArray) -> ThresholdSums:
-        """Return the sums for ``thresholds`` (T,), ascending; O(n log T).
+        """Return Σ w (y − p) of rows with p ≥ t at T thresholds t, a function of the labels.
 
-        ``problem`` has two classes.
+        ``thresholds`` (T,) are probabilities of label 1, ascending; ``problem`` has two classes,
+        and columns of labels 0 and 1 in this order. O(n log T).
         """
         number = np.searchsorted(thresholds, problem.probs[:, 1], side="right")
         cells = Cells.by_number(number, problem)

@@ -35,7 +35,9 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
 
     Rows with equal predictions are pooled first (Ayer et al., Annals of Mathematical Statistics 26,
     1955). O(n log n). Arguments are as in :meth:`Predictions.of`; the event is label 1, or class 0
-    of an induced problem.
+    of an induced problem. StatisticError for more than two classes. The result has the distinct
+    ``predicted`` probabilities, increasing, the fitted ``observed`` frequencies and the ``count``
+    of rows, (G,) each for G distinct predictions.
 
     Examples
     --------
@@ -50,8 +52,11 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
 def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
     """Return the mean score of predictions that equal the event rate of their group.
 
+    Lower is better.
+
     ``hits`` and ``size`` (m,) are numbers of events and of rows in m groups, or sums of weights.
-    ``score`` is "brier" or "log".
+    ``score`` is "brier", the mean of (rate − y)², or "log", the mean negative log-likelihood in
+    nats.
     """
     share: FloatArray = hits / size
     if score == "brier":
@@ -67,9 +72,10 @@ def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: 
 class Pools(LabelStatistic):
     """CORP miscalibration with fixed predictions, as a function of the labels.
 
-    Rows are sorted by prediction in ``order``; ``ends`` says where each group of equal
-    probabilities ends; ``hit`` and ``miss`` are the scores of the rows, in that order, if the event
-    happens and if it does not. ``score`` is "brier" or "log".
+    It is the mean score of the predictions less that of their isotonic regression on the labels.
+    Rows are sorted by prediction in ``order`` (n,); ``ends`` (G,) says where each of G groups of
+    equal probabilities ends; ``hit`` and ``miss`` (n,) are the scores of the rows, in that order,
+    if the event happens and if it does not. ``score`` is "brier" or "log".
     """
 
     order: IntArray = field(repr=False)
@@ -79,10 +85,10 @@ class Pools(LabelStatistic):
     score: Score
 
     def fit(self, labels: IntArray) -> IsotonicFit:
-        """Return the isotonic regression of labels (n,) on the fixed predictions; O(n).
+        """Return the isotonic regression of ``labels`` (n,) on the fixed predictions; O(n).
 
-        The fit holds the distinct predictions in increasing order, the recalibrated values and the
-        numbers of rows, (G,) each.
+        Label 0 is the event. The fit holds the G distinct predictions in increasing order, the
+        recalibrated values and the numbers of rows (or their total weights), (G,) each.
         """
         from scipy.optimize import isotonic_regression
 
@@ -99,7 +105,12 @@ class Pools(LabelStatistic):
         return IsotonicFit(predicted, np.repeat(means, np.diff(blocks)), count)
 
     def mean_score(self, labels: IntArray) -> float:
-        """Return the mean score S(p, y) of the predictions for labels (n,)."""
+        """Return the mean Brier or log score of the fixed predictions for ``labels`` (n,).
+
+        0 is the event.
+
+        It is weighted if the rows are. The field ``score`` says which.
+        """
         scores = np.where(labels[self.order] == 0, self.hit, self.miss)
         w = self.data.weights
         return float(np.average(scores, weights=None if w is None else w[self.order]))
@@ -116,9 +127,9 @@ class Pools(LabelStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions, whose rows are pooled first.
+        """Partition of the rows by distinct predictions, in increasing order.
 
-        They are a partition of the rows, in increasing order of the prediction.
+        Equal ones are pooled.
         """
         return Cells.levels(self.problem)
 
@@ -134,10 +145,11 @@ class Pools(LabelStatistic):
         return np.asarray((scores - self.pooled(block, np.zeros(self.order.size))[0]) / len(block))
 
     def pooled(self, block: AnyArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the total scores (B,) of recalibrated predictions, and Σ steps · y, (B,).
+        """Return (total scores of recalibrated predictions, Σ steps · y), (B,) each.
 
-        ``block`` (n, B) holds events as 0 and 1, rows in order of the predictions; ``steps`` (n,)
-        is the change of a row's score by an event.
+        ``block`` (n, B) holds B sets of events y, 0 or 1, rows in order of the predictions;
+        ``steps`` (n,) is the change of a row's score by an event. Predictions are recalibrated by
+        isotonic regression on these events.
         """
         n, lanes = block.shape
         words, (scores, pooled) = np.empty((lanes, -(-n // 64)), np.uint64), np.zeros((2, lanes))
@@ -194,7 +206,7 @@ HOW_MANY = _BITS.sum(axis=1, dtype=np.int64)
 class PoolReader:
     """Reader of CORP miscalibrations from blocks of events in order of the predictions.
 
-    ``pools`` is the statistic. A block (n, B) holds B sets of events, 0 and 1.
+    ``pools`` is the statistic, :class:`Pools`. A block (n, B) holds B sets of events, 0 and 1.
     """
 
     pools: Pools = field(repr=False)
@@ -202,7 +214,10 @@ class PoolReader:
 
     @cached_property
     def _scores(self) -> tuple[FloatArray, float]:
-        """Changes of the scores by an event, (n,), and the total score without any."""
+        """(steps, total): change of each row's score by an event, (n,), and total without any.
+
+        Rows are in order of the predictions. Scores of labels with probability 0 count as 0.
+        """
         pools = self.pools
         p, q = pools.data.probs[pools.order].T
         # A label of probability 0 is never drawn, and may have an infinite score.
@@ -210,9 +225,10 @@ class PoolReader:
         return hit - miss, float(miss.sum())
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block (n, B) of events.
+        """Return the CORP miscalibrations (B,) of a block (n, B) of events, 0 and 1.
 
-        ``factor`` is not used, as isotonic regression needs labels and not scaled residuals.
+        Rows are in order of the predictions. ``factor`` is not used, as isotonic regression needs
+        labels and not scaled residuals.
         """
         steps, without = self._scores
         pooled, scores = self.pools.pooled(block, steps)
@@ -301,9 +317,10 @@ ROUNDING_FALL = 1e-12
 class SortedRows(LabelStatistic):
     """Monotone sweep (:class:`Sweep`) with fixed predictions, as a function of the labels.
 
-    Rows are sorted by prediction in ``order``. The rows tied with the i-th end at ``group_end[i]``;
-    ``mass[i]`` is the weight of the first i rows and ``predicted[i]`` the sum of their predictions.
-    ``weights`` are in the order of the rows; for equal weights they and ``mass`` are whole numbers.
+    Rows are sorted by prediction in ``order`` (n,). The rows tied with the i-th in this order end
+    before position ``group_end[i]``; ``mass[i]`` is the weight of the first i rows and
+    ``predicted[i]`` the sum of their predictions, both (n + 1,). ``weights`` (n,) are in the order
+    of the data; for equal weights they and ``mass`` are whole numbers. ``norm`` is "l1" or "l2".
     """
 
     order: IntArray = field(repr=False)
@@ -314,7 +331,10 @@ class SortedRows(LabelStatistic):
     norm: Literal["l1", "l2"]
 
     def n_bins(self, labels: IntArray) -> int:
-        """Return the number of bins that the sweep chooses for labels (n,)."""
+        """Return the number of bins that the monotone sweep chooses for ``labels`` (n,).
+
+        0 is the event.
+        """
         return int(self._swept(labels[None, :])[1, 0])
 
     def batch(self, labels: IntArray) -> FloatArray:
@@ -429,7 +449,8 @@ UNMOVED = 1e-12
 def _slope(norm: str, moves: FloatArray) -> FloatArray:
     """Return the gradient of a norm at every row of ``moves`` (n, K), same shape.
 
-    ``norm`` is "l2", "max", "tv" or "l1"; moves of rounding size count as 0.
+    ``norm`` is "l2", "max", "tv" or "l1", of which "tv" is half of "l1". Entries below 1e-12 count
+    as 0, where the gradient is 0.
     """
     moves = np.where(np.abs(moves) < UNMOVED, 0.0, moves)
     if norm == "l2":
@@ -445,8 +466,8 @@ def _slope(norm: str, moves: FloatArray) -> FloatArray:
 class CrossFitted(LabelStatistic):
     """Mean over rows of a function of their cross-fitted recalibration, with fixed predictions.
 
-    ``statistic`` has the loss and the recalibration method, ``fold`` (n,) is the fold of every row;
-    each row is recalibrated by a map fitted on the other folds.
+    ``statistic`` has the loss, the number of folds and the recalibration method; ``fold`` (n,) is
+    the fold of every row, from 0. Each row is recalibrated by a map fitted on the other folds.
     """
 
     statistic: _CrossFitted
@@ -526,7 +547,7 @@ class VariationalError(_CrossFitted):
 
     Parameters
     ----------
-    loss : {"tv", "l1", "l2", "max", "brier", "log", "spherical"}, default "tv"
+    loss : {"tv", "l1", "l2", "max", "brier", "log", "spherical", "rps"}, default "tv"
         A norm of whole vectors, as for :class:`ECE` (for two classes ``"tv"`` is |q − p| of the
         event), or a proper loss.
     recalibration : Recalibration, default IsotonicRegression()
@@ -557,11 +578,14 @@ class VariationalError(_CrossFitted):
 
 @dataclass(frozen=True, repr=False)
 class RefinementError(_CrossFitted):
-    """Cross-fitted refinement error: the mean loss that recalibration leaves.
+    """Cross-fitted refinement error: the mean loss that recalibration leaves; smaller is better.
 
-    (1/n) Σ_i ℓ(q_i, y_i), with q_i as for :class:`VariationalError`, whose parameters it has but
-    for the norms. It says how well predictions tell outcomes apart, whatever their calibration:
-    smaller is better. Mean score = refinement error + variational error of the same loss.
+    (1/n) Σ_i ℓ(q_i, y_i), with q_i the prediction recalibrated by a map that is fitted on the other
+    folds. It says how well predictions tell outcomes apart, whatever their calibration. Mean score
+    = refinement error + variational error of the same loss. Parameters: ``loss``, one of "brier"
+    (default), "log", "spherical" and "rps"; ``recalibration``, a method of
+    :mod:`caltest.recalibration`, by default ``IsotonicRegression()``; ``folds``, a number of at
+    least 2, by default 5. StatisticError for others, or with fewer than two rows in a fold.
     """
 
     def _of_rows(self, p: FloatArray, q: FloatArray, labels: IntArray) -> FloatArray:

@@ -42,9 +42,12 @@ Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True, repr=False)
 class DistanceKernel(Written):
-    """Base class of kernels that depend on the distance of two rows, with their bandwidth.
+    """Base class of kernels that depend on the distance of two rows of probabilities.
 
-    ``bandwidth`` is a number, or "median" for the median distance between predictions.
+    Call it with rows (a, K) and (b, K) to get values (a, b). ``bandwidth`` is a number > 0,
+    "median" for the median distance between predictions, or "median-with-diagonal", which counts
+    the zero distance of each row with itself as well; StatisticError for others. A word becomes a
+    number by :meth:`fitted`. A subclass sets ``distance``, "tv" or "l2".
     """
 
     bandwidth: float | str = "median"
@@ -64,9 +67,10 @@ class DistanceKernel(Written):
             )
 
     def fitted(self, probs: FloatArray) -> Self:
-        """Return this kernel with a numeric bandwidth.
+        """Return this kernel with a numeric bandwidth, computed from predictions ``probs`` (n, K).
 
-        A bandwidth given as a word, such as "median", is computed from predictions (n, K).
+        A bandwidth given as a word, such as "median", is replaced by that distance, or 1 if all
+        rows are equal; a number is kept.
         """
         if not isinstance(self.bandwidth, str):
             return self
@@ -79,7 +83,13 @@ class DistanceKernel(Written):
         return replace(self, bandwidth=width or 1.0)
 
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:
-        """Return kernel values (a, b) for rows (a, K) and others (b, K), O(a b K)."""
+        """Return kernel values (a, b), in (0, 1], for ``rows`` (a, K) and ``others`` (b, K).
+
+        O(a b K).
+
+        Value (i, j) is exp(−distance / bandwidth) of row i and other row j. StatisticError while
+        the bandwidth is a word such as "median".
+        """
         values = self._distances(rows, others, squared=False)
         values *= -1.0 / float(self.bandwidth)
         return np.exp(values, out=values)
@@ -126,9 +136,10 @@ class LaplaceKernel(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class GaussianKernel(DistanceKernel):
-    """The kernel exp(−‖p − q‖₂² / (2ν²)) between rows of probabilities.
+    """The kernel exp(−‖p − q‖₂² / (2ν²)) between rows of probabilities, in (0, 1].
 
-    See :class:`LaplaceKernel` for the bandwidth ν and how the median of ‖p − q‖₂ gives it.
+    ``bandwidth`` is the number ν > 0, or by default "median", the median of ‖p − q‖₂ over pairs of
+    predictions; :class:`LaplaceKernel` says how that is computed.
     """
 
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:
@@ -139,10 +150,11 @@ class GaussianKernel(DistanceKernel):
 
 @dataclass(frozen=True, repr=False)
 class TVKernel(DistanceKernel):
-    """The kernel exp(−TV(p, q) / ν) between rows, TV(p, q) = ½ Σ_k |p_k − q_k|.
+    """The kernel exp(−TV(p, q) / ν) between rows, TV(p, q) = ½ Σ_k |p_k − q_k|, in (0, 1].
 
     The kernel of the experiments of Widmann et al. (2019); for two classes TV(p, q) = |p₁ − q₁|.
-    See :class:`LaplaceKernel` for the bandwidth ν.
+    ``bandwidth`` is the number ν > 0, or by default "median", the median of TV(p, q) over pairs of
+    predictions; :class:`LaplaceKernel` says how that is computed.
     """
 
     distance: ClassVar[str] = "tv"
@@ -267,8 +279,9 @@ class SKCE(Statistic):
 class TiledSKCE(Prepared):
     """Squared kernel calibration error with fixed predictions, computed from pairs of rows.
 
-    ``tiles`` adds up kernel values, ``biased`` keeps pairs of a row and itself, and ``mass`` is
-    Σ w_i w_j over the pairs.
+    ``tiles`` adds up h_ij = k(p_i, p_j) r_i · r_j, kernel times product of residuals, over pairs in
+    blocks of rows; ``biased`` keeps pairs of a row and itself, and ``mass``, the divisor, is Σ w_i
+    w_j over the pairs, w the weights of the rows.
     """
 
     tiles: Tiles
@@ -277,7 +290,7 @@ class TiledSKCE(Prepared):
 
     @property
     def n(self) -> int:
-        """Number of rows in complete blocks."""
+        """Number of rows in complete blocks; rows of an incomplete last block do not count."""
         return len(self.tiles.probs)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -300,10 +313,12 @@ class TiledSKCE(Prepared):
         return factor * self._value(np.sum(totals, axis=0), np.sum(squares, axis=0))
 
     def redraws(self, scheme: Scheme, factor: float = 1.0) -> Shortcut:
-        """Return a resampler on label redraws of ``scheme``.
+        """Return a resampler of this error on label redraws.
 
-        It evaluates many label vectors at once, which share the kernel values, the costly part.
-        ``factor`` multiplies squared residuals, for clusters.
+        ``scheme`` says how labels are drawn, such as ``RedrawLabels()``. The resampler's
+        ``replicates(seed, first, count)`` returns values (count,). It evaluates many label vectors
+        at once, which share the kernel values, the costly part. ``factor`` multiplies squared
+        residuals, for clusters.
         """
         if not isinstance(scheme, LabelScheme):
             return super().redraws(scheme, factor)
@@ -334,7 +349,11 @@ class TiledSKCE(Prepared):
         return normal(0.0, spread / blocks.size**0.5, labels)
 
     def bootstrap(self, labels: IntArray) -> SimulatedNull:
-        """Return the bootstrap law of the mean over all pairs of rows, for observed labels (n,)."""
+        """Return the bootstrap law of the unbiased error under calibration, for labels (n,).
+
+        ``labels`` are the observed ones. The law holds 999 simulated values, from a fixed stream
+        (Arcones & Giné 1992).
+        """
         residuals = residuals_of(self.tiles.probs, labels)
         totals, squares = self.tiles.rows(residuals)
 
@@ -367,9 +386,11 @@ def _bootstrap(
 ) -> SimulatedNull:
     """Return the bootstrap law of a degenerate U-statistic (Arcones & Giné 1992), simulated.
 
-    ``squares`` (n,) are the diagonal values h_ii. ``forms(d)`` returns Σ d_i d_j h_ij and Σ d_i
-    h_ij, (B,) each, for multinomial counts less 1, d of shape (B, n). Widmann et al. compare n/(n −
-    1) SKCE_uq − SKCE_b with a bootstrap of it; here it is solved for SKCE_uq.
+    The statistic is the mean of h_ij over pairs of n rows. ``squares`` (n,) are the diagonal values
+    h_ii. ``forms(d)`` returns (Σ d_i d_j h_ij, Σ d_i h_ij), sums over all i and j, (B,) each, for
+    multinomial counts less 1, d of shape (B, n). The law holds 999 values, from a fixed stream.
+    Widmann et al. compare n/(n − 1) SKCE_uq − SKCE_b with a bootstrap of it; here it is solved for
+    SKCE_uq.
     """
     # A stream of its own: the null of one set of labels is always the same.
     n, rng = squares.size, np.random.default_rng(0)
@@ -458,12 +479,13 @@ def pair_up(  # type: ignore[no-untyped-def]
 class LineError(SumStatistic):
     """Kernel error of two classes with fixed predictions.
 
-    The value is factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its square root where ``root``.
-    The kernel is k = exp(−rate |p − q|). Let level g be the rows with the g-th smallest distinct
-    prediction p_g and S_g the sum of their residuals. Then s_g = exp(−rate (p_g − p_{g−1}))
-    (s_{g−1} + S_{g−1}) is the sum of k r over all rows before level g, so that a set of residual
-    sums costs O(L). ``biased`` keeps the pairs of a row and itself. ``decay`` (L,) holds exp(−rate
-    (p_g − p_{g−1})).
+    The value is factor · (Σ_ij k_ij r_i r_j − Σ_i r_i²) / scale, or its square root where ``root``,
+    with r the weighted residuals of the rows. The kernel is k = exp(−rate |p − q|). Let level g be
+    the rows with the g-th smallest of L distinct predictions p_g and S_g the sum of their
+    residuals. Then s_g = exp(−rate (p_g − p_{g−1})) (s_{g−1} + S_{g−1}) is the sum of k r over all
+    rows before level g, so that a set of residual sums costs O(L). ``biased`` keeps the pairs of a
+    row and itself, so that Σ r_i² is not taken off. ``decay`` (L,) holds exp(−rate (p_g −
+    p_{g−1})).
     """
 
     decay: FloatArray = field(repr=False)
@@ -476,10 +498,12 @@ class LineError(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, statistic: object, rate: float, biased: bool) -> LineError:
-        """Return the kernel error for a problem with its units grouped by prediction; O(U log U).
+        """Return the mean of k(p_i, p_j) r_i r_j over pairs of rows, a function of the outcomes.
 
-        ``statistic`` is named in errors, ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a
-        row and itself.
+        ``problem`` has two classes; its U units (rows, or cells of a tally) are grouped by
+        prediction in O(U log U). ``statistic`` is named in remarks. The kernel is exp(−rate |p −
+        q|), so ``rate`` is 1 / bandwidth; ``biased`` keeps the pairs of a row and itself. r are the
+        residuals of the event.
         """
         cells = Cells.levels(problem)
         # Nothing comes before the first level: exp(−∞) = 0.
@@ -493,9 +517,10 @@ class LineError(SumStatistic):
         return self.of_pairs(self.all_pairs(sums), sums.squares[:, 0])
 
     def of_pairs(self, total: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the values (B,) from Σ_ij k_ij r_i r_j and Σ r² of B sets of outcomes.
+        """Return the values (B,) of the error from Σ_ij k_ij r_i r_j and Σ r², (B,) each.
 
-        ``total`` (B,) is the sum over all pairs, ``squares`` (B,) the sum of squares.
+        ``total`` is the sum over all pairs, each row with itself included, for B sets of outcomes;
+        ``squares`` is the sum of squared residuals, which is taken off unless the error is biased.
         """
         total = total if self.biased else total - squares
         values = self.factor * total / self.scale
@@ -504,7 +529,8 @@ class LineError(SumStatistic):
     def all_pairs(self, sums: ResidualSums) -> FloatArray:
         """Return Σ_ij k_ij r_i r_j over all pairs, each row with itself included, shape (B,).
 
-        ``sums`` has the residual sums of the levels, (B, L, 1), for B sets of outcomes.
+        k is the kernel, r the weighted residuals of the rows. ``sums`` has the residual sums of the
+        L groups of equal predictions in ``cells`` (B, L, 1), for B sets of outcomes.
         """
         totals = np.zeros(len(sums.cells))
         _all_pairs(np.ascontiguousarray(sums.cells[:, :, 0].T), self.decay, totals)
@@ -581,14 +607,15 @@ PAIRS_COMPARED = 22.0
 class Tiles:
     """Sums of h_ij = k(p_i, p_j) r_i·r_j over pairs in blocks of ``size`` rows, r = onehot(y) − p.
 
-    Labels are compared with a reference: of a row with a class of probability above ½ that class,
-    of others none. Against it a set of labels is a short list of entries ±1, (row, class), so
-    Σ h_ij is a constant, plus a number for each entry, plus k(p_i, p_j) for pairs of entries of the
-    same class: some n² / (2K) kernel values a replicate for flat predictions, and far fewer for
-    confident ones, instead of the n² K products of the matrix form. Where the lists would be long,
-    the reference is empty and labels are compared pair by pair, 64 replicates side by side: n² / 2
-    additions in vector instructions, whatever K is. Memory is bounded: up to 2²⁴ kernel values are
-    kept (n ≈ 5 700), of larger matrices a tile at a time. ``probs`` (n, K) are the predictions.
+    ``probs`` (n, K) are the predictions p, ``kernel`` is k, a function of rows (a, K) and (b, K)
+    with values (a, b). Labels are compared with a reference: of a row with a class of probability
+    above ½ that class, of others none. Against it a set of labels is a short list of entries ±1,
+    (row, class), so Σ h_ij is a constant, plus a number for each entry, plus k(p_i, p_j) for pairs
+    of entries of the same class: some n² / (2K) kernel values a replicate for flat predictions, and
+    far fewer for confident ones, instead of the n² K products of the matrix form. Where the lists
+    would be long, the reference is empty and labels are compared pair by pair, 64 replicates side
+    by side: n² / 2 additions in vector instructions, whatever K is. Memory is bounded: up to 2²⁴
+    kernel values are kept (n ≈ 5 700), of larger matrices a tile at a time.
     """
 
     probs: FloatArray
@@ -597,11 +624,18 @@ class Tiles:
 
     @property
     def in_memory(self) -> bool:
-        """True if kernel values are kept in memory."""
+        """True if the kernel values of all pairs are kept in memory, at most 2²⁴.
+
+        Else they are made anew.
+        """
         return len(self.probs) * max(self.size, ROWS_A_TILE // 4) // 2 <= KERNEL_VALUES_KEPT
 
     def sums(self, labels: IntArray) -> Sums:
-        """Return Σ_{i≠j} h_ij and Σ_i h_ii for every row of labels (B, n), two arrays (B,)."""
+        """Return (Σ_{i≠j} h_ij, Σ_i h_ii), (B,) each, for label vectors (B, n).
+
+        h_ij = k(p_i, p_j) r_i · r_j is the kernel times the product of the residuals r = onehot(y)
+        − p; pairs are within blocks of rows.
+        """
         top, constant, linear = self._prepared
         totals = np.full(len(labels), constant)
         n, n_classes = self.probs.shape
@@ -625,15 +659,19 @@ class Tiles:
         return totals, (1.0 + norms) @ self._diagonal - 2.0 * np.array(of_label)
 
     def rows(self, residuals: FloatArray) -> Sums:
-        """Return Σ_{j≠i} h_ij and h_ii of every row, (n,) each, for residuals (n, K); O(n² K)."""
+        """Return (Σ_{j≠i} h_ij, h_ii) of every row i, (n,) each; O(n² K).
+
+        h_ij = k(p_i, p_j) r_i · r_j, with ``residuals`` (n, K) the r; j runs over the block of row
+        i.
+        """
         totals = np.einsum("ik,ik->i", residuals, self._times(residuals))
         return totals, np.square(residuals).sum(axis=1) * self._diagonal
 
     def weighted(self, residuals: FloatArray, weights: FloatArray) -> Sums:
-        """Return Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii for columns of weights, (B,) each.
+        """Return (Σ_{i≠j} w_i w_j h_ij, Σ_i w_i² h_ii) for columns of weights, (B,) each.
 
-        ``weights`` (n, B) are the w and ``residuals`` (n, K) the r of the h_ij. O(n² (K + B)), as
-        matrix products.
+        ``weights`` (n, B) are B sets of w, and h_ij = k(p_i, p_j) r_i · r_j with ``residuals`` (n,
+        K) the r; pairs are within blocks of rows. O(n² (K + B)), as matrix products.
         """
         totals = np.zeros(weights.shape[1])
         for t, u, values in self._tiles():
@@ -645,7 +683,10 @@ class Tiles:
 
     @cached_property
     def _cuts(self) -> IntArray:
-        """Starts of the tiles and the end of the last; small blocks share a tile, none is split."""
+        """Row indices where the tiles of the kernel matrix start, and n, the end of the last.
+
+        Small blocks of rows share a tile; a tile has rows of one larger block only.
+        """
         together = max(1, ROWS_A_TILE // 4 // self.size) * self.size
         step = ROWS_A_TILE if self.size >= ROWS_A_TILE else together
         stride, n = max(step, self.size), len(self.probs)
@@ -663,9 +704,10 @@ class Tiles:
         return list(self._fresh())
 
     def _fresh(self) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield (t, u, kernel values) for pairs of tiles t ≤ u, computed anew.
+        """Yield (t, u, kernel values) for pairs of tiles t ≤ u of rows, computed anew.
 
-        Values are 0 on the diagonal and between different blocks.
+        Values are a matrix, rows of tile t by rows of tile u, with 0 on the diagonal and between
+        different blocks. Pairs of tiles without a common block are left out.
         """
         first = self._cuts[:-1] // self.size
         for t, block in enumerate(first):
@@ -687,11 +729,12 @@ class Tiles:
 
     @cached_property
     def _prepared(self) -> tuple[IntArray, float, FloatArray]:
-        """Return (reference, constant, addends) of the sum over pairs, from the predictions alone.
+        """(reference, constant, addends): parts of the sum of h_ij over pairs i ≠ j.
 
+        They follow from the predictions alone. h_ij is the kernel times the product of residuals.
         ``reference`` (n,) is the class of probability above ½ of each row, or −1; ``constant`` is
         the sum if every label is its reference, and ``addends`` (n, K) its change if one row has
-        another label.
+        another label. If labels are compared pair by pair, all references are −1.
         """
         top, residuals = _reference(self.probs)
         if self._dense:
@@ -713,7 +756,10 @@ class Tiles:
         return few and PAIRS_COMPARED * listed > len(self.probs) * max(self.size, ROWS_A_TILE // 4)
 
     def _times(self, columns: FloatArray) -> FloatArray:
-        """Return the kernel matrix, with a diagonal of 0, times columns (n, K), same shape."""
+        """Return the kernel matrix (n, n), with a diagonal of 0, times ``columns`` (n, K).
+
+        The result is (n, K). Kernel values between different blocks of rows are 0.
+        """
         product = np.zeros_like(columns)
         for t, u, values in self._tiles():
             rows, others = self._slice(t), self._slice(u)
@@ -724,7 +770,10 @@ class Tiles:
 
 
 def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
-    """Return onehot(y_i) − p_i, shape (n, K)."""
+    """Return the residuals onehot(y_i) − p_i.
+
+    The shape is (n, K), for ``probs`` (n, K) and ``labels`` (n,).
+    """
     residuals = -probs
     residuals[np.arange(len(probs)), labels] += 1.0
     return residuals
@@ -861,8 +910,9 @@ MEDIAN_ROWS = 10_000
 def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
     """Return the median distance between pairs of rows of ``probs`` (n, K), for K ≥ 3.
 
-    ``distance`` is "tv" or "l2"; ``diagonal`` includes pairs of a row and itself. If the median is
-    0, the mean distance is returned, or 1.
+    ``distance`` is "tv", the total variation, or "l2"; ``diagonal`` includes pairs of a row and
+    itself and both orders of others. If the median is 0, the mean distance over pairs is returned,
+    0 if all rows are equal. Of more than 10 000 rows a sample of as many is taken.
     """
     n = len(probs)
     if n > MEDIAN_ROWS:
@@ -894,9 +944,10 @@ def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
 
 
 def median_on_line(x: FloatArray, diagonal: bool) -> float:
-    """Return the median |x_i − x_j| over pairs of increasing numbers x (n,).
+    """Return the median |x_i − x_j| over pairs of increasing numbers ``x`` (n,); O(n) a bit.
 
-    ``diagonal`` includes pairs of a number and itself. If it is 0, the mean is returned, or 1.
+    ``diagonal`` includes pairs of a number and itself and both orders of others. If the median is
+    0, the mean over pairs i < j is returned, 0 if all numbers are equal.
     """
 
     def kth(rank: int, copies: int, zeros: int) -> float:
@@ -919,11 +970,11 @@ def median_on_line(x: FloatArray, diagonal: bool) -> float:
 
 
 def _middle(kth: Callable[[int, int, int], float], n: int, diagonal: bool) -> float:
-    """Return the median over pairs of n values, from ``kth(rank, copies, zeros)``.
+    """Return the median distance over pairs of n values; 0 if there is no pair.
 
-    That function returns the distance of a rank among pairs, each counted ``copies`` times, with
-    ``zeros`` extra distances of 0. With ``diagonal`` every pair counts twice, and each value once
-    with itself.
+    ``kth(rank, copies, zeros)`` returns the distance of a rank, from 0, among pairs i < j, each
+    counted ``copies`` times, with ``zeros`` extra distances of 0. With ``diagonal`` every pair
+    counts twice, and each value once with itself.
     """
     copies, zeros = (2, n) if diagonal else (1, 0)
     total = zeros + copies * (n * (n - 1) // 2)

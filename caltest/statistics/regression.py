@@ -44,7 +44,8 @@ LEAST_VARIANCE = 0.15
 def refuse_certain(statistic: object, varies: bool) -> None:
     """Raise StatisticError unless ``varies``: if all predictions are 0 or 1 nothing can be tested.
 
-    Under such predictions a calibrated model has only one possible outcome.
+    Under such predictions a calibrated model has only one possible outcome. ``statistic`` is the
+    statistic that the message names.
     """
     if not varies:
         raise StatisticError(
@@ -55,10 +56,11 @@ def refuse_certain(statistic: object, varies: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGaps(CellStatistic):
-    """Sum of scaled gaps over the cells of a binary problem, with fixed predictions.
+    """Sum of scaled gaps over the L cells of a binary problem, with fixed predictions.
 
     The value is centre + Σ_g (O_g − E_g)^power / scale_g, with O_g the number of events in cell g
-    and E_g its expectation; a cell of infinite scale adds nothing.
+    and E_g its expectation. ``scale`` is (L,); a cell of infinite scale adds nothing. ``power`` is
+    1 or 2.
     """
 
     scale: FloatArray = field(repr=False)
@@ -67,7 +69,9 @@ class ScaledGaps(CellStatistic):
     def terms(self, sums: FloatArray, at: slice = slice(None)) -> FloatArray:
         """Return the term of each cell ``at``, (B, L), with an equal share of the centre.
 
-        ``sums`` (B, L, 1) are residual sums O_g − E_g of B sets of outcomes.
+        ``sums`` (B, L, 1) are residual sums, observed − expected events, of B sets of outcomes in
+        the L cells that the slice ``at`` selects. A term is this sum to the power of the statistic,
+        divided by the scale of the cell.
         """
         return self.centre / len(self.cells) + sums[:, :, 0] ** self.power / self.scale[at]
 
@@ -147,11 +151,11 @@ class MeanDifference(Statistic):
 
 
 def _all_in_all(statistic: Statistic, problem: Problem, centre: float) -> ScaledGaps:
-    """Return O − E of all rows in standard deviations, or the ratio O / E.
+    """Return the statistic (O − E) / √Var O, or the ratio O / E, with fixed predictions.
 
-    O and E are observed and expected events of the ``problem``. ``centre`` is the value if O = E: 0
-    for the difference, 1 for the ratio. StatisticError names ``statistic`` where no outcome can
-    vary.
+    O and E are observed and expected events in all rows of the two-class ``problem``. ``centre`` is
+    the value if O = E: 0 selects the standardised difference, 1 the ratio. StatisticError names
+    ``statistic`` where no outcome can vary, or for more than two classes.
     """
     problem.event(statistic)
     cells = Cells.whole(problem)
@@ -174,7 +178,8 @@ class HosmerLemeshow(Statistic):
     C = Σ_g (O_g − E_g)² / V_g with O_g events observed and E_g = Σ p_i predicted in bin g, and
     V_g = n_g p̄_g (1 − p̄_g) as published (Communications in Statistics A 9, 1980), or
     V_g = Σ p_i (1 − p_i) with ``variance="exact"`` (Stallard, Statistics in Medicine 28, 2009).
-    Bins that can show one outcome only (V_g = 0) are left out. StatisticError for more than two
+    Here n_g is the number of rows in the bin and p̄_g their mean prediction. Bins that can show one
+    outcome only (V_g = 0) are left out. StatisticError for more than two
     classes, a number for ``bins``, or when no bin can show more than one outcome. O(n log n), then
     O(n) for each further set of labels. The χ² law is liberal where bins expect few events.
 
@@ -187,7 +192,7 @@ class HosmerLemeshow(Statistic):
     df : int, optional
         Degrees of freedom of the χ² law under ``null="asymptotic"``; by default the number of bins
         that are not left out, which is right for data other than the training data. The textbook's
-        g − 2 holds for the data on which a logistic model was fitted.
+        g − 2, for g bins, holds for the data on which a logistic model was fitted.
 
     Examples
     --------
@@ -233,10 +238,11 @@ class HosmerLemeshow(Statistic):
 
 
 def Spiegelhalter() -> ScoreGap:  # noqa: N802
-    """Spiegelhalter's z: is the Brier score what the predictions say it should be?
+    """Return Spiegelhalter's z: is the Brier score as large as the predictions say it should be?
 
     z = Σ_i (y_i − p_i)(1 − 2 p_i) / √Σ_i (1 − 2 p_i)² p_i (1 − p_i), positive when the score is
-    worse than promised: overconfidence. Another name of ``ScoreGap("brier")``.
+    worse than promised: overconfidence. Another name of ``ScoreGap("brier")``, the statistic, which
+    is called with probabilities and labels.
     """
     return ScoreGap("brier")
 
@@ -246,15 +252,20 @@ PROBABILITY_CLIP = 1e-12
 
 
 def log_odds(data: Predictions) -> FloatArray:
-    """Return the log-odds of the event, (n,).
+    """Return the log-odds log(p / (1 − p)) of the event in column 0 of ``data.probs``, (n,).
 
-    They are computed from both columns, so that digits are lost neither near 0 nor near 1.
+    ``data`` has two classes. They are computed from both columns, so that digits are lost neither
+    near 0 nor near 1; probabilities are cut off at 1e-12.
     """
     return logit_table(data.probs)[:, 0]
 
 
 def logit_table(probs: FloatArray) -> FloatArray:
-    """Return the score logit(p) y for the outcomes y = 1 and y = 0, shape (U, 2)."""
+    """Return the score logit(p) y for the outcomes y = 1 and y = 0, shape (U, 2).
+
+    ``probs`` (U, 2) are the probabilities p and 1 − p, cut off at 1e-12. Column 1 of the result is
+    0.
+    """
     cut = np.clip(probs, PROBABILITY_CLIP, 1.0 - PROBABILITY_CLIP)
     z = np.log(cut[:, 0]) - np.log(cut[:, 1])
     return np.column_stack([z, np.zeros(z.size)])
@@ -264,8 +275,9 @@ def logit_table(probs: FloatArray) -> FloatArray:
 class Scores(SumStatistic):
     """Statistic of :class:`CoxScore` with fixed predictions, the sum of two squared scores.
 
-    It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁, with r the residuals, z the log-odds and z̄ their
-    ``mean``. ``information`` (2,) holds I₀ and I₁; I₁ is infinite if all predictions are equal.
+    It is (Σ r)² / I₀ + (Σ r (z − z̄))² / I₁, with r the residuals, z the log-odds and z̄ the field
+    ``mean``, their mean weighted by p (1 − p). ``information`` (2,) holds I₀ and I₁, the variances
+    of both sums under calibration; I₁ is infinite if all predictions are equal.
     """
 
     mean: float
@@ -321,7 +333,8 @@ class CoxScore(Statistic):
 class LikelihoodRatio(LabelStatistic):
     """Cox's likelihood-ratio statistic with fixed predictions, of ``df`` 1 or 2 coefficients.
 
-    ``logits`` (n,) are the log-odds of the predictions.
+    ``logits`` (n,) are the log-odds of the predictions. An intercept is fitted with ``df`` = 1, and
+    a slope of the log-odds as well with 2.
     """
 
     logits: FloatArray = field(repr=False)
@@ -375,12 +388,13 @@ def log_likelihood(
 def fit_logistic(
     design: FloatArray, offset: FloatArray, events: FloatArray, weights: FloatArray | None = None
 ) -> tuple[float, FloatArray]:
-    """Maximise the logistic likelihood; return its maximum and the coefficients (d,).
+    """Maximise the logistic likelihood; return (maximal log-likelihood, coefficients (d,)).
 
     Row i has log-odds ``offset[i]`` + ``design[i]`` · coefficients; ``design`` is (n, d), and
-    ``offset``, the outcomes ``events`` and ``weights`` are (n,). Steps of Newton's method are
-    halved until they gain. Separated data have no maximum but a supremum: every step then
-    multiplies the distance from it by 1/e, and the loop ends when that is negligible.
+    ``offset``, the outcomes ``events`` (0 or 1) and ``weights`` are (n,); without weights all are
+    1. Steps of Newton's method are halved until they gain. Separated data have no maximum but a
+    supremum: every step then multiplies the distance from it by 1/e, and the loop ends when that is
+    negligible.
     """
     beta = np.zeros(design.shape[1])
     logits, value = offset, log_likelihood(offset, events, weights)
@@ -540,11 +554,13 @@ class WorstClass(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ClassScores(SumStatistic):
-    """Base class of standardised linear combinations of the residual sums of all classes.
+    """Base class of R standardised linear combinations of the residual sums of all K classes.
 
-    ``basis`` (R, d + K) has a row for each combination, and a column for each level, then for each
-    slope. ``logits`` (n, K) are w log p where slopes of more than two classes are wanted: they are
-    counted by label, which is faster than a score table for every class.
+    Under calibration each has mean 0 and variance 1. ``basis`` (R, d + K) has a row for each
+    combination, and a column for each of d levels (1 for two classes, else K), then for each slope.
+    ``cells`` is one cell with all rows. ``logits`` (n, K) are w log p, with w the weight of a row,
+    where slopes of more than two classes are wanted: they are counted by label, which is faster
+    than a score table for every class; None otherwise.
     """
 
     cells: Cells = field(kw_only=True, repr=False)
@@ -555,9 +571,10 @@ class ClassScores(SumStatistic):
         """Return the standardised combinations (B, R) of the sums of B sets of outcomes.
 
         ``sums`` hold the levels, residual sums of the d classes over all rows, in ``cells`` (B, 1,
-        d), and the sums for slopes, Σ w r log p, in ``linear`` (B, T), if there are any. They are
-        multiplied by ``basis``, so that its R rows are the columns here: each has mean 0 and
-        variance 1 under calibration, or is 0 where it cannot vary.
+        d), and the sums for slopes, Σ w r log p, in ``linear`` (B, T), if there are any; r is the
+        residual, w the weight of a row. They are multiplied by ``basis`` (R, d + T), so that its R
+        rows are the columns here: each has mean 0 and variance 1 under calibration, or is 0 where
+        it cannot vary.
         """
         levels = sums.cells[:, 0, :]
         linear = sums.linear if sums.linear.ndim == 2 else np.empty((len(levels), 0))
@@ -574,10 +591,10 @@ class ClassScores(SumStatistic):
         return self.of_sums(ResidualSums(levels, ABSENT, self._slopes(outcomes)).inflated(factor))
 
     def _slopes(self, outcomes: Outcomes) -> FloatArray:
-        """Return Σ w r log p of every class, (B, K), for B sets of outcomes.
+        """Return Σ w r log p of each of K classes, (B, K), for B sets of outcomes.
 
-        ``outcomes`` are label vectors (B, n), or multiples of the observed residuals
-        (:class:`Flips`).
+        r is the residual, observed − predicted, w the weight of a row. ``outcomes`` are label
+        vectors (B, n), or multiples of the observed residuals (:class:`Flips`).
         """
         assert self.logits is not None
         k = self.logits.shape[1]
@@ -597,7 +614,8 @@ class ClassScores(SumStatistic):
 class QuadraticForm(ClassScores):
     """Score statistic of :class:`MulticlassCox` with fixed predictions.
 
-    It is the squared length of the standardised scores, whose law tends to χ².
+    It is the squared length of the standardised scores of levels and slopes, sums that have mean 0,
+    variance 1 and no correlation under calibration; its law tends to χ².
     """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
@@ -608,8 +626,8 @@ class QuadraticForm(ClassScores):
 class LargestComponent(ClassScores):
     """Statistic of :class:`WorstClass` with fixed predictions: the largest |standardised score|.
 
-    Standardised scores are the scores of levels and slopes in standard deviations under
-    calibration.
+    There are a level and a slope for each class, residual sums Σ w r and Σ w r log p in standard
+    deviations under calibration, the slope given the level.
     """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
@@ -617,7 +635,12 @@ class LargestComponent(ClassScores):
 
     @property
     def standard_scores(self) -> FloatArray:
-        """Standardised scores of the observed outcomes: levels (d,), then slopes (K,)."""
+        """Standardised scores of the observed outcomes, (d + K,): d levels, then K slopes.
+
+        Each is a residual sum over all rows, Σ w r or Σ w r log p, in standard deviations under
+        calibration, the slope given the level. For K = 2 classes d = 1, the event, else d = K.
+        Positive levels say that the class occurs more often than predicted.
+        """
         sums = self.problem.sums(self.problem.observed, self.cells, self.squares, None)
         linear = ABSENT if self.observed_scores is None else self.observed_scores[None, :]
         return self.combinations(ResidualSums(sums.cells, ABSENT, linear))[0]
@@ -629,13 +652,14 @@ class LargestComponent(ClassScores):
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """Scores of Cox's model: d levels, followed by T further sums.
+    """Scores of Cox's model of a problem: d levels, followed by T further sums.
 
-    ``covariance`` (d + T, d + T) is their covariance under calibration, ``tables`` (T, U, K) their
-    score tables and ``observed`` (T,) the further sums of the observed labels. ``logits`` (n, K)
-    are w log p where every class has a slope, which then takes the place of tables. A field is None
-    where there are no further sums. ``remark`` says how a tally's sums are coarser, "" if they are
-    not.
+    Levels are residual sums Σ w r of the classes (d = 1 for two classes, else K), further sums are
+    Σ w r log p. ``covariance`` (d + T, d + T) is their covariance under calibration, ``tables`` (T,
+    U, K) the score tables of further sums, for U units (rows, or cells of a tally) and K labels,
+    and ``observed`` (T,) their value for the observed labels. ``logits`` (n, K) are w log p where
+    every one of K > 2 classes has a slope, and then takes the place of tables. A field is None
+    where it is not needed. ``remark`` says how a tally's sums are coarser, "" if they are not.
     """
 
     covariance: FloatArray
@@ -660,9 +684,10 @@ def _scores_of(problem: Problem, part: CoxPart) -> _Scores:
 
 
 def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArray) -> FloatArray:
-    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class, shape (2, K).
+    """Return Σ w (1{y = j} − p_j) and Σ w (1{y = j} − p_j) z_j of every class j, shape (2, K).
 
-    ``p`` and ``z`` (log-probabilities) have shape (n, K), ``labels`` and the weights ``w`` (n,).
+    ``p`` and ``z`` (log-probabilities) have shape (n, K), ``labels`` (integers) and the weights
+    ``w`` (n,).
     """
     k = p.shape[1]
     taken = w * np.take_along_axis(z, labels[:, None], axis=1)[:, 0]
@@ -673,9 +698,10 @@ def observed_scores(p: FloatArray, z: FloatArray, labels: IntArray, w: FloatArra
 def score_covariance(p: FloatArray, z: FloatArray, w: FloatArray, part: CoxPart) -> FloatArray:
     """Return the covariance of the scores of a Cox model for labels drawn from ``p`` (n, K).
 
+    Scores are the level Σ w (1{y = j} − p_j) of each class, then the slopes with a factor log p_j.
     ``z`` (n, K) are log-probabilities and ``w`` (n,) squared weights. The shape is (K, K) for
-    ``part`` "level" (no slopes), (K + 1, K + 1) for "temperature" (one slope), and (2 K, 2 K) for
-    "vector".
+    ``part`` "level" (no slopes), (K + 1, K + 1) for "temperature" (one slope, summed over classes),
+    and (2 K, 2 K) for "vector" (a slope for each class).
     """
     levels = _covariance(p, w)
     if part == "level":
@@ -709,11 +735,12 @@ def _covariance(
 
 
 def _of_two(problem: Problem, part: CoxPart) -> _Scores:
-    """Return the scores for two classes: the level of the event, and the slopes of both classes.
+    """Return the scores for two classes: the level Σ w (y − p) of the event, and slopes with log p.
 
-    They need only sums that tallies keep as well. ``part`` says which slopes are wanted: "level"
-    for none, "temperature" for one, "vector" for both. The result has their covariance under
-    calibration, score tables and observed sums.
+    They need only sums that tallies keep as well. ``problem`` has the rows or the tally. ``part``
+    is "level" for no slopes, or "vector" for those of both classes. The :class:`_Scores` has their
+    covariance under calibration, score tables and observed sums; for "level" only the variance (1,
+    1).
     """
     level = float(problem.variance_of(Cells.whole(problem))[0])
     if part == "level":
@@ -739,7 +766,8 @@ def _of_two(problem: Problem, part: CoxPart) -> _Scores:
 def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
     """Return (R, rank) with R V Rᵀ = 1 on the range of the covariance V; R has shape (rank, T).
 
-    The rank is taken from the correlation matrix, so that scores of different scales count equally.
+    ``covariance`` is V, (T, T). The rank is taken from the correlation matrix, so that scores of
+    different scales count equally.
     """
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale[scale == 0.0] = 1.0
@@ -751,8 +779,10 @@ def whitening(covariance: FloatArray) -> tuple[FloatArray, int]:
 def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
     """Return the matrix that standardises d levels, and K slopes given the levels, (d + K, d + K).
 
-    ``covariance`` is the covariance of levels and slopes; variances up to ``nothing`` count as 0.
-    Rows are 0 where a component cannot vary. Levels come first in both.
+    ``covariance``, same shape, is the covariance of levels and slopes, levels first; slope k is
+    adjusted for the level of its own class. The matrix times the vector of levels and slopes has
+    entries of variance 1. Its rows are 0 where a component cannot vary: variances up to ``nothing``
+    count as 0.
     """
     basis = np.zeros_like(covariance)
     for row in range(len(covariance)):
@@ -772,9 +802,10 @@ def standardised(covariance: FloatArray, d: int, nothing: float) -> FloatArray:
 
 
 def _rare_class(problem: Problem) -> str | None:
-    """Return the reason why the χ² law is inaccurate, or None.
+    """Return in words why the χ² law is inaccurate for a problem, or None if it is not.
 
-    The reason names the class with too few expected outcomes.
+    It is inaccurate where Σ p (1 − p) of a class is small; the reason names the class with the
+    smallest sum.
     """
     p = problem.probs
     w = np.ones(len(p)) if problem.mass is None else problem.mass

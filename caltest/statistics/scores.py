@@ -68,9 +68,9 @@ SCORES_BY_NAME: dict[str, Callable[[FloatArray], FloatArray]] = {
 class ScoreSum(SumStatistic):
     """Sum of a proper score with fixed predictions: null_mean + Σ w (s − E s) / divisor.
 
-    s is the score of a row and E s its expectation for labels drawn from the predictions;
-    ``divisor`` is the total weight, and ``null_mean`` the mean score that is expected under
-    calibration.
+    s is the score of a row, w its weight, and E s the expectation for labels drawn from the
+    predictions. With the total weight as ``divisor`` and the expected mean score as ``null_mean``
+    it is the mean score; with the standard deviation of the sum and 0, a z value.
     """
 
     divisor: float
@@ -78,11 +78,12 @@ class ScoreSum(SumStatistic):
 
     @classmethod
     def of(cls, problem: Problem, term: LinearTerm, divisor: float, mean: float) -> ScoreSum:
-        """Return the mean score with fixed predictions.
+        """Return mean + Σ w (s − E s) / divisor as a function of labels; s scores, w weights.
 
-        ``term`` has the scores of the rows under every label, with variance and covariance of their
-        sum under calibration; ``mean`` is the expected mean score, and ``divisor`` the total
-        weight. The normal law has the exact variance of the sum.
+        ``problem`` has the rows or a tally. ``term``, a :class:`LinearTerm`, has the scores under
+        every label, with variance and covariance of their sum under calibration. With the total
+        weight as ``divisor`` and the expected mean score as ``mean`` it is the mean score. The
+        normal law has the exact variance of the sum.
         """
         law = partial(normal, mean, _deviation(term) / divisor)
         return cls(
@@ -96,10 +97,11 @@ class ScoreSum(SumStatistic):
 
     @property
     def tails(self) -> float:
-        """Sum of fourth moments over the squared variance, an upper bound of the excess kurtosis.
+        """Fourth moments of scores over their squared variance, Σ_i E a_i⁴ / (Σ_i E a_i²)².
 
-        By Cauchy's inequality it bounds the squared skewness as well. It is small where the normal
-        law is accurate; O(n K).
+        a_i is the weighted score of a row less its expectation. This is an upper bound of the
+        excess kurtosis of the sum under calibration, and by Cauchy's inequality of the squared
+        skewness. It is small where the normal law is accurate; O(n K) for n rows and K classes.
         """
         assert self.tables is not None
         probs = self.problem.probs
@@ -113,20 +115,27 @@ def _deviation(term: LinearTerm) -> float:
 
 @dataclass(frozen=True, repr=False)
 class _MeanScore(Statistic):
-    """Base class of the mean scores (Brier, log, spherical); ``name`` selects the score.
+    """Base class of the mean scores (Brier, log, spherical).
 
-    It is "brier", "log" or "spherical".
+    A subclass sets ``name``, "brier", "log" or "spherical", which selects the score that is
+    averaged over rows.
     """
 
     name: ClassVar[str]
 
     def per_row(self, probs: object, labels: object = None) -> FloatArray:
-        """Return the score of every row, shape (n,); arguments as in :meth:`Predictions.of`."""
+        """Return the score of every row, shape (n,); smaller is better.
+
+        ``probs`` and ``labels`` are as in :meth:`Predictions.of`, which raises the errors.
+        """
         data = read_arguments(probs, labels, rounded=False).labelled("per_row")
         return self.of_rows(RowProblem.of(data).data)
 
     def of_rows(self, rows: Predictions) -> FloatArray:
-        """Return the score of every row, (n,); the rows are already seen through the lens."""
+        """Return the score of every row, (n,), from its probabilities and label; smaller is better.
+
+        ``rows`` are already seen through the lens: for two classes column 0 is the event.
+        """
         return SCORES_BY_NAME[self.name](rows.probs)[np.arange(rows.n), rows.labels]
 
     def prepare(self, problem: Problem) -> ScoreSum:
@@ -157,7 +166,8 @@ class LogScore(_MeanScore):
     """Mean negative log-likelihood, for any number of classes; smaller is better.
 
     −(1/n) Σ_i log p_i,y_i, in nats, in [0, ∞] (Good 1952). It is infinite when a label of
-    probability 0 occurs; nothing is clipped, and the verbs refuse it then.
+    probability 0 occurs; nothing is clipped, and ``calibration_test`` and the other functions of
+    the package refuse such data then.
 
     Examples
     --------
@@ -183,8 +193,8 @@ class ScaledScore(LabelStatistic):
     """Scaled score with fixed predictions: 1 − mean score / score of the best constant prediction.
 
     The best constant prediction is the observed share of each class, so it follows the labels.
-    ``mean_score`` computes the mean score; ``shares`` (n,) are the weights of the rows, summing to
-    1.
+    ``mean_score`` computes the mean Brier score of given labels; ``shares`` (n,) are the weights of
+    the rows, summing to 1.
     """
 
     mean_score: ScoreSum = field(repr=False)
@@ -374,10 +384,11 @@ class IndividualError(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemErrors(LabelStatistic):
-    """Weighted mean of the unbiased item errors U_i with fixed predictions.
+    """Weighted mean of the unbiased squared errors of I items with votes, with fixed predictions.
 
-    ``probs`` (I, K) are the predictions of I items, ``size`` (I,) their numbers of votes and
-    ``weight`` (I,) sums to 1; ``of_row`` (n,) is the item of each row.
+    ``probs`` (I, K) are the predictions of the items, ``size`` (I,) their numbers of votes and
+    ``weight`` (I,) the weights, which sum to 1; ``of_row`` (n,) is the index of the item of each
+    row. An item's error is an unbiased estimate of Σ_k (p_k − q_k)², q its true probabilities.
     """
 
     probs: FloatArray = field(repr=False)
@@ -386,7 +397,10 @@ class ItemErrors(LabelStatistic):
     weight: FloatArray = field(repr=False)
 
     def of_counts(self, counts: IntArray) -> float:
-        """Return the value for counts of votes (I, K): I items, K classes."""
+        """Return the weighted mean of the item errors for ``counts`` of votes (I, K), a float.
+
+        There are I items and K classes.
+        """
         return float(self.weight @ unbiased_errors(self.probs, counts))
 
     def of_labels(self, labels: IntArray) -> float:
@@ -402,19 +416,19 @@ class ItemErrors(LabelStatistic):
 
 @dataclass(frozen=True, eq=False)
 class ItemRedraws:
-    """Resampler for items: one multinomial draw of the votes of each item.
+    """Resampler of an item statistic: the votes of each item are one multinomial draw.
 
-    Its cost does not grow with the number of votes. ``statistic`` is evaluated on the counts of
-    votes, (I, K).
+    They are drawn from the item's prediction, at a cost that does not grow with the number of
+    votes. ``statistic`` is evaluated on the counts of votes, (I, K) for I items and K classes.
     """
 
     statistic: ItemErrors
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, (count,).
+        """Return replicates ``first``, …, ``first + count − 1`` of the statistic, (count,).
 
-        Replicates are computed in blocks, whose size does not change them. ``seed`` is the pair of
-        integers that keys the random stream.
+        Each is its value on votes drawn from the predictions. A replicate depends on its number and
+        on ``seed``, the pair of integers that keys the random stream.
         """
         some = self.statistic
         values = np.empty(count)
@@ -425,10 +439,11 @@ class ItemRedraws:
 
 
 def unbiased_errors(probs: FloatArray, counts: IntArray) -> FloatArray:
-    """Return the unbiased squared error U_i of every item, (I,), from its votes.
+    """Return the unbiased estimate of Σ_k (p_k − q_k)² of every item, (I,), from its votes.
 
-    ``probs`` (I, K) are predictions and ``counts`` (I, K) numbers of votes. Items with fewer than
-    two votes have 0.
+    ``probs`` (I, K) are the predictions p of I items and ``counts`` (I, K) numbers of votes, drawn
+    from their true probabilities q. Items with fewer than two votes have 0. Estimates may be
+    negative.
     """
     m = counts.sum(axis=1).astype(np.float64)
     safe = np.maximum(m, 2.0)
@@ -438,12 +453,12 @@ def unbiased_errors(probs: FloatArray, counts: IntArray) -> FloatArray:
 
 
 def null_moments(probs: FloatArray, size: IntArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the variance and the third moment of Σ w U if every vote is a draw of its prediction.
+    """Return the variance and the third central moment of Σ w U if votes are drawn as predicted.
 
     ``probs`` (I, K) are predictions of I items, ``size`` (I,) their numbers of votes and ``weight``
-    (I,) the w. U is a mean of h(y, y') = 1{y = y'} − p_y − p_y' + |p|² over the pairs of votes of
-    an item, with E h² = tr Σ² and, for three votes, E h h' h'' = tr Σ³, Σ the covariance of one
-    outcome.
+    (I,) the w; U is the unbiased squared error of an item, whose mean is then 0. It is a mean of
+    h(y, y') = 1{y = y'} − p_y − p_y' + |p|² over the pairs of votes of an item, with E h² = tr Σ²
+    and, for three votes, E h h' h'' = tr Σ³, Σ the covariance of one outcome.
     """
     s2, s3, s4 = ((probs**power).sum(axis=1) for power in (2, 3, 4))
     square = s2 - 2.0 * s3 + s2**2
@@ -503,13 +518,16 @@ class _Mixture(LabelStatistic):
 class EValue(Statistic):
     """E-value for calibration: final wealth of bets against the null, starting from 1.
 
-    Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j: shifts, slopes, label noise, local shifts;
-    the mixture of :class:`Monitor` without late starts. With ``horizon`` times are dealt to h such
-    products, and E is the largest of them, divided by h. Its expectation under calibration is at
-    most 1 at every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E), ``null="betting"``, also
-    for rows that depend on earlier ones; e-values of several data sets may be multiplied. It costs
-    power. O(n K). Values are cut off at e⁷⁰⁰. Rows that are predicted with certainty are no bets.
-    Shafer, JRSS A 184, 2021; Vovk & Wang, Annals of Statistics 49, 2021.
+    Σ_j π_j Π_i q_j(y_i) / p_i(y_i) over fixed experts j with prior shares π_j, whose probabilities
+    q_j are the predictions p changed by shifts, slopes, label noise, or local shifts: the mixture
+    of :class:`Monitor` without late starts. With ``horizon`` h, an argument of the data, times are
+    dealt to h such products, and E is the largest of them, divided by h. Its expectation under
+    calibration is at most 1 at every n, so that P(E ≥ 1/α) ≤ α: the p-value is min(1, 1/E),
+    ``null="betting"``, also for rows that depend on earlier ones; e-values of several data sets may
+    be multiplied. It costs power. Any number of classes; rows are in the order of time.
+    StatisticError for tallies, and for rows of equal time with ``horizon``. O(n K). Values are cut
+    off at e⁷⁰⁰. Rows that are predicted with certainty are no bets. Shafer, JRSS A 184, 2021; Vovk
+    & Wang, Annals of Statistics 49, 2021.
 
     Examples
     --------

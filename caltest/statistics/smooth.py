@@ -65,9 +65,10 @@ class SmoothCurve:
 def smooth_curve(probs: object, labels: object = None, *, points: int = 200) -> SmoothCurve:
     """Return the curve whose distance from the diagonal :class:`SmoothECE` measures.
 
-    It is evaluated at that many ``points``, equally spaced probabilities, for two classes.
-    ``probs`` and ``labels`` are as in :meth:`Predictions.of`; the event is label 1, or class 0 of
-    an induced problem.
+    The :class:`SmoothCurve` has ``predicted``, ``observed`` and ``density`` at that many
+    ``points``, equally spaced probabilities from 0 to 1, and the ``width`` of its kernel. ``probs``
+    and ``labels`` are as in :meth:`Predictions.of`, of two classes; the event is label 1, or class
+    0 of an induced problem. StatisticError for more classes.
 
     Examples
     --------
@@ -108,9 +109,9 @@ class SmoothResiduals(ResidualStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions: neighbours in this order lie near each other on the grids.
+        """Partition of the rows by distinct predictions, in increasing order.
 
-        They are a partition of the rows, in increasing order of the prediction.
+        Neighbours in this order lie near each other on the grids.
         """
         return Cells.levels(self.problem)
 
@@ -125,19 +126,21 @@ class SmoothResiduals(ResidualStatistic):
         return self.solve(residuals[:, :, 0])[0]
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (errors, widths), (B,) each: smooth errors, and the kernel widths.
+        """Return (errors, widths), (B,) each: smooth calibration errors, and their kernel widths.
 
-        An error equals its width. ``residuals`` (B, n) are multiplied by the weights of the rows.
+        ``residuals`` (B, n) are B sets of w (y − p), w the weights of the rows. An error equals its
+        width, unless it is below the smallest width that is tried.
         """
         return self.solve_on_grids(lambda grid, part: grid.binned(residuals[part]), len(residuals))
 
     def solve_on_grids(
         self, binned: Callable[[_Grid, IntArray], FloatArray], count: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return (errors, widths), (B,) each, for ``count`` sets of residuals.
+        """Return (errors, widths), (B,) each, for B = ``count`` sets of residuals.
 
-        ``binned`` maps a grid and the indices of b sets to their residuals on its points, (b,
-        steps + 1).
+        ``binned`` is a function of a grid (equally spaced points of [0, 1], with so many ``steps``)
+        and the indices of b sets: it returns their residuals on the points of the grid, (b, steps +
+        1). Errors are smooth calibration errors, widths those of their kernels.
         """
         weights = self.data.weights
         mass = self.p.size if weights is None else weights.sum()
@@ -164,8 +167,9 @@ class SmoothResiduals(ResidualStatistic):
 class SmoothReader:
     """Reader of smooth errors from blocks of events, or of residuals W (Y − p).
 
-    The predictions ``p`` of the statistic and ``weights`` (n,) are in the order of the blocks. A
-    block (n, B) holds B sets.
+    The predictions ``p`` of the ``statistic`` and ``weights`` (n,) are in the order of the blocks.
+    A block (n, B) holds B sets; with ``residuals`` of weighted residuals, W the weight of a known
+    outcome Y, otherwise of events, 0 and 1.
     """
 
     statistic: SmoothResiduals = field(repr=False)
@@ -174,7 +178,11 @@ class SmoothReader:
     at_once: ClassVar[int] = 64
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block (n, B), residuals multiplied by √factor."""
+        """Return the smooth errors (B,) of a block (n, B), residuals multiplied by √factor.
+
+        The block holds B sets of events as 0 and 1, or of weighted residuals, rows in order of the
+        predictions.
+        """
 
         @cache
         def on(grid: _Grid) -> FloatArray:
@@ -186,7 +194,9 @@ class SmoothReader:
     def _binned(self, block: AnyArray, grid: _Grid) -> FloatArray:
         """Return the residuals of a block (n, B) on the points of a grid, (B, steps + 1).
 
-        The block holds events as 0 and 1, or residuals W (Y − p), rows in order of the predictions.
+        ``block`` holds B sets of events as 0 and 1, or of residuals W (Y − p), rows in order of the
+        predictions. ``grid`` has equally spaced points of [0, 1]; a row is shared among the four
+        points around its prediction.
         """
         cell, shares = grid.places
         sums = np.zeros((grid.steps + 3, block.shape[1]))
@@ -247,8 +257,9 @@ class SmoothECE(Statistic):
 class KernelSmoother:
     """Kernel smoother: Σ w K(t, p) r / Σ w K(t, p) at points t, for weighted residuals w r.
 
-    ``p`` and ``weights``, None if all are equal, have shape (n,). The kernel is Gaussian with
-    standard deviation ``width``, reflected at 0 and 1; ``at`` (m,) are the points.
+    Call it with residuals (B, n). ``p`` and ``weights``, None if all are equal, have shape (n,).
+    The kernel K is Gaussian with standard deviation ``width``, reflected at 0 and 1; ``at`` (m,)
+    are the points t.
     """
 
     p: FloatArray = field(repr=False)
@@ -258,7 +269,10 @@ class KernelSmoother:
 
     @cached_property
     def density(self) -> FloatArray:
-        """Density Σ w K(t, p) of the predictions at the points t, (m,), for weights of mean 1."""
+        """Kernel density Σ w K(t, p) of the predictions p at m points t, (m,); w has mean 1.
+
+        It is a sum over n rows, not divided by n.
+        """
         w = np.ones_like(self.p) if self.weights is None else self.weights
         return self._smoothed(w[None, :])[0]
 
@@ -269,7 +283,11 @@ class KernelSmoother:
 
     @cached_property
     def _waves(self) -> FloatArray:
-        """Smoothed cosines cos(πkt) exp(−(πk · width)² / 2) at the points t, shape (K, m)."""
+        """Smoothed cosines cos(πkt) exp(−(πk · width)² / 2), (F, m): F frequencies, m points.
+
+        Frequencies k are 0, 1, …, and t are the points of this smoother. The cosine of frequency 0
+        is halved, as in a cosine series.
+        """
         k = self._grid.frequencies[:, None]
         waves = np.cos(np.pi * k * self.at) * np.exp(-0.5 * (np.pi * self.width * k) ** 2)
         return np.asarray(np.where(k == 0, 0.5, 1.0) * waves)
@@ -280,7 +298,11 @@ class KernelSmoother:
         return np.asarray(grid.spectra(grid.binned(values / mean)) @ self._waves)
 
     def __call__(self, residuals: FloatArray) -> FloatArray:
-        """Return the smoothed residuals (B, m) of weighted residuals (B, n)."""
+        """Return the smoothed residuals at the m points, (B, m), for weighted residuals (B, n).
+
+        ``residuals`` are B sets of w (y − p); the result is their kernel-weighted mean, in units of
+        probability.
+        """
         return self._smoothed(residuals) / (self.density + DENSITY_FLOOR)
 
 
@@ -289,8 +311,8 @@ class _Grid:
     """Grid of equally spaced points of [0, 1] on which residuals are smoothed by cosine transforms.
 
     With c_k = 2 Σ_i r_i cos(πk p_i), the smoothed residuals Σ_i K_σ(t, p_i) r_i are c_0 / 2 + Σ_k
-    c_k exp(−(πkσ)² / 2) cos(πkt). ``p`` (n,) are the predictions, and the grid has ``steps``
-    intervals.
+    c_k exp(−(πkσ)² / 2) cos(πkt), with σ the width of the Gaussian kernel K_σ. ``p`` (n,) are the
+    predictions, and the grid has ``steps`` intervals.
     """
 
     p: FloatArray
@@ -298,19 +320,24 @@ class _Grid:
 
     @property
     def least(self) -> float:
-        """Smallest kernel width that the grid serves."""
+        """Smallest kernel width that this grid serves, 10 steps of it, in units of probability."""
         return STEPS_PER_WIDTH / self.steps
 
     @property
     def frequencies(self) -> FloatArray:
-        """Frequencies k that smoothing leaves, 0, 1, …: exp(−(πk · least)² / 2) > 1e-14."""
+        """Frequencies k = 0, 1, … of cosines cos(πkt) that smoothing leaves, floats (F,).
+
+        For larger k a kernel of the smallest width multiplies them by less than 1e-14.
+        """
         return np.arange(self.steps // 4 + 1.0)
 
     @cached_property
     def places(self) -> tuple[IntArray, FloatArray]:
-        """Cell of each row, (n,), and its shares of the four points around it, (4, n).
+        """(cells, shares): interval of each row, (n,), and shares of four points, (4, n).
 
-        The shares are a cubic B-spline; a line between two points would cost six digits.
+        The intervals are those of this grid of [0, 1]. A row at a prediction is shared among the
+        four points around its interval, by a cubic B-spline; a line between two points would cost
+        six digits.
         """
         place = self.p * self.steps
         cell = np.minimum(place.astype(np.int64), self.steps - 1)
@@ -320,9 +347,9 @@ class _Grid:
 
     @cached_property
     def shares(self) -> csr_array:
-        """The share of each row that each point of the grid gets, (n, steps + 3).
+        """Sparse matrix (n, steps + 3): the share of each row that each point of the grid gets.
 
-        The columns are the points from −1 to steps + 1.
+        The columns are the points of this grid of [0, 1] from −1 to steps + 1, one beyond each end.
         """
         cell, shares = self.places
         n, points = cell.size, cell + np.arange(4)[:, None]
@@ -333,8 +360,9 @@ class _Grid:
     def reflected(self, sums: FloatArray) -> FloatArray:
         """Add the sums beyond both ends of the grid to their mirror images within it.
 
-        ``sums`` are at the points from −1 to steps + 1, the first axis; the result, (steps + 1, …),
-        has the points from 0 to steps.
+        ``sums`` (steps + 3, …) are at the points from −1 to steps + 1 of this grid, and are
+        changed; the result (steps + 1, …), a view of them, has the points from 0 to steps, whose
+        ends are doubled.
         """
         sums[2] += sums[0]
         sums[-3] += sums[-1]
@@ -344,13 +372,17 @@ class _Grid:
         return sums[1:-1]
 
     def binned(self, values: FloatArray) -> FloatArray:
-        """Return values (B, n) of the rows on the points of the grid, (B, steps + 1)."""
+        """Return ``values`` (B, n) of rows, added up on the points of the grid, (B, steps + 1).
+
+        A row is shared among the four points around its prediction, reflected at 0 and 1.
+        """
         return np.ascontiguousarray(self.reflected((values @ self.shares).T).T)
 
     def spectra(self, binned: FloatArray) -> FloatArray:
-        """Return the cosine coefficients c_k, (B, K), of values on the grid.
+        """Return the cosine coefficients c_k = 2 Σ_i r_i cos(πk p_i) of B sets of values, (B, F).
 
-        ``binned`` (B, steps + 1) are the values.
+        ``binned`` (B, steps + 1) are values r of rows, added up on the points of this grid. F is
+        the number of frequencies k that smoothing leaves.
         """
         k = self.frequencies
         spectra = dct(binned, type=1)[:, : k.size]
@@ -362,11 +394,12 @@ class _Grid:
     ) -> FloatArray:
         """Return ∫ |Σ_i K(t, p_i) r_i| dt (B,), by the trapezoidal rule corrected at kinks.
 
-        ``spectra`` (B, K) are cosine coefficients of the residuals r, ``width`` (B,) the kernel
-        widths. The rule is exact for the smoothed function; where it crosses zero between two
-        points, at the share θ of a step h, the first term of Euler & Maclaurin is h S (θ² − θ +
-        1/6), with S the sum of the two absolute values. ``compiled`` is by default True for several
-        spectra; the two ways differ in the last bit.
+        ``spectra`` (B, F) are cosine coefficients of B sets of residuals r at F frequencies,
+        ``width`` (B,) the widths of the kernel K. The rule is exact for the smoothed function;
+        where it crosses zero between two points, at the share θ of a step h, the first term of
+        Euler & Maclaurin is h S (θ² − θ + 1/6), with S the sum of the two absolute values.
+        ``compiled`` None stands for True if there are several spectra; the two ways differ in the
+        last bit.
         """
         damped = spectra * np.exp(-0.5 * (np.pi * width[:, None] * self.frequencies) ** 2)
         smoothed = 0.5 * dct(damped, type=1, n=self.steps + 1)
@@ -383,12 +416,12 @@ class _Grid:
         return np.asarray((total + np.bincount(row, kinks, len(size))) / self.steps)
 
     def solve(self, spectra: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (errors, widths), (B,) each, where error and kernel width agree.
+        """Return (errors, widths), (B,) each, where smooth error and kernel width agree.
 
-        ``spectra`` (B, K) are cosine coefficients of the residuals, ``error`` (B,) the errors at
-        the smallest width, where the search starts. The next width is where the power law through
-        the last two errors meets the width. As errors do not increase with the width, the solution
-        lies between each width and its error.
+        ``spectra`` (B, F) are cosine coefficients of B sets of residuals at F frequencies,
+        ``error`` (B,) the errors at the smallest width of this grid, where the search starts. The
+        next width is where the power law through the last two errors meets the width. As errors do
+        not increase with the width, the solution lies between each width and its error.
         """
         width, slope = np.full(len(error), self.least), np.full(len(error), 0.5)
         error, low, high = error.copy(), width.copy(), np.minimum(error, 1.0)
@@ -451,16 +484,22 @@ COARSEST = 1001
 
 @dataclass(frozen=True, eq=False)
 class RelplotResiduals(SmoothResiduals):
-    """Smooth ECE as relplot 1.0.3 computes it, a function of the residuals."""
+    """Smooth ECE as relplot 1.0.3 computes it, a function of the residuals (B, n) of the labels.
+
+    ``p`` (n,) are the predictions of the event. Values (B,) are widths of the kernel at which error
+    and width agree, rounded to the steps of relplot's bisection.
+    """
 
     counted: ClassVar[tuple[SmoothResiduals, ...]] = ()
     #: What the smoothed residuals of a width are divided by: the same for all labels.
     _masses: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def solve(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (errors, widths), (B,) each, for residuals (B, n).
+        """Return (errors, widths), (B,) each: smooth calibration errors, and their kernel widths.
 
-        The width at which error and width agree is found by bisection, as relplot does.
+        ``residuals`` (B, n) are B sets of w (y − p), w the weights of the rows. The width at which
+        error and width agree is found by ten bisections of [0, 1], as relplot does; the error is
+        the one at that width.
         """
         if self.data.weights is not None:
             residuals = residuals / self.data.weights.mean()
@@ -487,8 +526,9 @@ class RelplotResiduals(SmoothResiduals):
     def errors(self, width: float, transforms: ComplexArray) -> FloatArray:
         """Return the smooth error at one kernel width, (B,), for B vectors of residuals.
 
-        It is Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) over a grid of points t. ``transforms``
-        are Fourier transforms of the binned residuals.
+        It is Σ_t |Σ_i K(t, p_i) r_i| / Σ_t Σ_i K(t, p_i) over a grid of points t, with K the
+        Gaussian kernel of standard deviation ``width``. ``transforms`` (B, F) are Fourier
+        transforms of the residuals r binned on the grid of that width.
         """
         t = np.linspace(0.0, 1.0, max(round(10 / width), 200))
         if width not in self._masses:
@@ -515,9 +555,10 @@ def _grid_size(width: float) -> int:
 
 
 def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
-    """Return the grid point left of x, and the relative position of x up to the next, both (n,).
+    """Return (left, share): grid point left of each x, integers (n,), and how far x is beyond.
 
-    The grid has ``size`` equally spaced points of [0, 1].
+    ``share`` (n,) is in [0, 1], relative to the next point. ``x`` (n,) are in [0, 1], and the grid
+    has ``size`` equally spaced points of [0, 1].
     """
     place = x * (size - 1)
     left = np.minimum(place.astype(np.int64), size - 2)
@@ -525,10 +566,10 @@ def _neighbours(x: FloatArray, size: int) -> tuple[IntArray, FloatArray]:
 
 
 def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
-    """Return Fourier transforms of values (B, n), binned linearly on a grid of predictions.
+    """Return Fourier transforms (B, size) of ``values`` (B, n), binned linearly on a grid.
 
-    ``p`` (n,) are the predictions. The grid has ``size`` points and is reflected at its ends, so
-    that the kernel is.
+    ``p`` (n,) are the predictions of the rows. The grid has ``size`` equally spaced points of [0,
+    1] and is reflected at its ends, so that the kernel is.
     """
     left, share = _neighbours(p, size)
     grids = np.empty((len(values), 2 * (size - 1)))
@@ -543,8 +584,9 @@ def _transformed(p: FloatArray, values: FloatArray, size: int) -> ComplexArray:
 def _kernel(width: float) -> ComplexArray:
     """Return the Fourier transform of the Gaussian kernel of this width, cut at a distance of ½.
 
-    It is that of one period of the grid for this width. An even number of points has no middle; the
-    published code then takes the point after it.
+    ``width`` is its standard deviation. The transform is complex, (m,) for the m points of the grid
+    for this width, and of a grid that is reflected at its end. An even number of points has no
+    middle; the published code then takes the point after it.
     """
     size = _grid_size(width)
     t = np.linspace(0.0, 1.0, size)
@@ -557,8 +599,8 @@ def _kernel(width: float) -> ComplexArray:
 def _smoothed(transforms: ComplexArray, width: float, t: FloatArray) -> FloatArray:
     """Return the smoothed values at the points ``t`` (m,), shape (B, m), from Fourier transforms.
 
-    ``transforms`` are of B vectors of values on a grid; ``width`` is the kernel's standard
-    deviation.
+    ``transforms`` (B, size) are of B vectors of values on the reflected grid for this width;
+    ``width`` is the kernel's standard deviation.
     """
     values = np.fft.irfft(transforms * _kernel(width))
     left, share = _neighbours(t, _grid_size(width))
@@ -593,10 +635,11 @@ class SmoothGaps(LabelStatistic):
     """Summary of |p − smooth curve(p)| over the rows, with the predictions fixed.
 
     The curve is linear in the outcomes. The matrix ``smoother`` (A, n) turns outcomes, sorted by
-    prediction, into values of the curve at A anchors. For a loess curve it has shape (2A, n) and
-    gives the slopes after the values. Weights of the rows are part of it. ``order`` (n,) sorts the
-    rows by prediction, ``ordered`` (n,) are the sorted predictions, and ``summary`` turns the
-    distances into one number, such as their mean.
+    prediction, into values of the curve at the A ``anchors``. For a loess curve it has shape (2A,
+    n) and gives the slopes after the values. Weights of the rows are part of it. ``order`` (n,)
+    sorts the rows by prediction, ``ordered`` (n,) are the sorted predictions, and ``summary`` turns
+    the distances into one number: "mean", "square" for the mean square, "relative" for the mean
+    square over that of a constant prediction, or a number q for the q-quantile.
     """
 
     order: IntArray = field(repr=False)
@@ -611,19 +654,16 @@ class SmoothGaps(LabelStatistic):
 
     @cached_property
     def sum_cells(self) -> Cells:
-        """Distinct predictions, whose order the smoother takes.
-
-        They are a partition of the rows, in increasing order of the prediction.
-        """
+        """Partition of the rows by distinct predictions, in increasing order."""
         return Cells.levels(self.problem)
 
     def lane_reader(self, cells: Cells, order: IntArray, residuals: bool) -> GapReader:
         return GapReader(self)
 
     def smoothed(self, labels: IntArray) -> FloatArray:
-        """Return the smoothed event frequency at each prediction (n,), in increasing order.
+        """Return the smoothed event frequency at each prediction, in increasing order, (n,).
 
-        ``labels`` (n,) are the outcomes of the rows in their own order.
+        ``labels`` (n,) are the labels of the rows in the order of the data; 0 is the event.
         """
         return self._curves(labels[None, :])[0]
 
@@ -635,7 +675,8 @@ class SmoothGaps(LabelStatistic):
     def _curves(self, labels: IntArray) -> FloatArray:
         """Return the smooth curve at every prediction, (B, n), for label vectors (B, n).
 
-        Between anchors it is linear, or cubic for loess.
+        Label 0 is the event. Columns of the result are in increasing order of the predictions.
+        Between anchors, the points where it is fitted, the curve is linear, or cubic for loess.
         """
         events = (np.take(labels, self.order, axis=1) == 0).T.astype(np.float64)
         fitted = self.smoother @ events
@@ -647,10 +688,11 @@ class SmoothGaps(LabelStatistic):
         return np.asarray(CubicHermiteSpline(self.anchors, values, slopes)(self.ordered).T)
 
     def pieces(self, fitted: FloatArray) -> FloatArray:
-        """Return the curve between anchors as cubics of the distance to the left one, (A, 4, B).
+        """Return the curve between A anchors as cubics of the distance to the left one, (A, 4, B).
 
-        ``fitted`` (A, B) are values of the curve at the anchors, or (2A, B) values and slopes. The
-        constant coefficient comes first; a line has zeros in the last two.
+        ``fitted`` are values of B curves at the anchors, (A, B), or values and then slopes, (2A,
+        B). The constant coefficient comes first; a line has zeros in the last two. The last anchor
+        has only the constant.
         """
         n_anchors = self.anchors.size
         values, coefficients = fitted[:n_anchors], np.zeros((n_anchors, 4, fitted.shape[1]))
@@ -683,7 +725,8 @@ class SmoothGaps(LabelStatistic):
         """Return mean squares (B,), divided by the error of a constant prediction for "relative".
 
         ``squares`` (B,) are mean squared distances of predictions and curve, ``frequencies`` (B,)
-        shares of events. For other summaries ``squares`` are returned as they are.
+        shares of events. The divisor is the mean of (p − frequency)². For the summary "square"
+        ``squares`` are returned as they are.
         """
         if self.summary == "square":
             return squares
@@ -697,7 +740,8 @@ class SmoothGaps(LabelStatistic):
 class GapReader:
     """Reader of summaries of |p − smooth(p)| from blocks of events in order of the predictions.
 
-    ``statistic`` has the smoother and the summary. A block (n, B) holds B sets of events, 0 and 1.
+    ``statistic``, :class:`SmoothGaps`, has the smoother and the summary. A block (n, B) holds B
+    sets of events, 0 and 1.
     """
 
     statistic: SmoothGaps = field(repr=False)
@@ -705,15 +749,19 @@ class GapReader:
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """Weights of the rows in order, of sum 1, (n,)."""
+        """Weights of the rows in order of their predictions, of sum 1, (n,).
+
+        1 / n without weights.
+        """
         gaps = self.statistic
         w = np.ones(gaps.order.size) if gaps.data.weights is None else gaps.data.weights
         return w[gaps.order] / w.sum()
 
     def values(self, block: AnyArray, factor: float = 1.0) -> FloatArray:
-        """Return the values (B,) of a block (n, B) of events.
+        """Return the values (B,) of the statistic for a block (n, B) of B sets of events, 0 and 1.
 
-        ``factor`` is not used, as the curve needs labels and not scaled residuals.
+        Rows are in order of the predictions. ``factor`` is not used, as the curve needs labels and
+        not scaled residuals.
         """
         gaps, summary = self.statistic, self.statistic.summary
         smoother, lanes = gaps.smoother, block.shape[1]
@@ -794,9 +842,10 @@ def _read_gaps(  # type: ignore[no-untyped-def]
 
 
 def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArray:
-    """Return the q-quantile of each row of a matrix (B, n), shape (B,).
+    """Return the q-quantile of each row of the matrix ``rows`` (B, n), shape (B,), q in [0, 1].
 
-    With weights ``w`` (n,) it is the weighted quantile of Akinshin (2023, type 7).
+    With weights ``w`` (n,) of the columns it is the weighted quantile of Akinshin (2023, type 7);
+    None weighs them alike.
     """
     if w is None or q == 1.0:
         return np.asarray(np.quantile(rows, q, axis=1))
@@ -810,8 +859,9 @@ def _row_quantiles(rows: FloatArray, q: float, w: FloatArray | None) -> FloatArr
 class _SmoothGaps(Statistic):
     """Base class of ICI, E50, E90, Emax and ECI, with the options of the smooth curve.
 
-    ``curve`` is "lowess" or "loess", ``span`` the share of rows in a window, and ``delta`` the
-    distance within which values are interpolated; None takes the usual ones.
+    ``curve`` is "lowess" or "loess", ``span`` the share of rows in a window, by default 2/3 and
+    0.75. ``delta`` is the distance within which lowess values are interpolated, by default 1 % of
+    the range of the predictions; with "loess" it raises StatisticError.
     """
 
     _: KW_ONLY
@@ -857,10 +907,11 @@ class _SmoothGaps(Statistic):
         return self.of(SmoothGaps(problem, order, x, anchors, smoother, self.summary))
 
     def of(self, gaps: SmoothGaps) -> SmoothGaps:
-        """Return ``gaps``, a fitted curve with the summary of another statistic, with this summary.
+        """Return the fitted curve ``gaps`` with the summary of this statistic.
 
-        The summary turns the distances |p − curve(p)| into one number, such as their median. The
-        fit is shared, so that ICI, E50, E90, Emax and ECI cost one fit.
+        ``gaps``, a :class:`SmoothGaps`, is the curve with the predictions fixed, and may have
+        another summary, which turns the distances |p − curve(p)| into one number, such as their
+        median. The fit is shared, so that ICI, E50, E90, Emax and ECI cost one fit.
         """
         return replace(gaps, summary=self.summary)
 
@@ -868,8 +919,9 @@ class _SmoothGaps(Statistic):
 def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
     """Return the points at which local lines are fitted, an increasing subset of ``distinct``.
 
-    Each is the furthest value within ``delta`` of the one before, or the next value. The ends are
-    always among them, so that nothing is extrapolated.
+    ``distinct`` (m,) are the distinct predictions, increasing. Each point is the furthest value
+    within ``delta`` of the one before, or the next value. The ends are always among them, so that
+    nothing is extrapolated.
     """
     chosen = [0]
     while chosen[-1] < distinct.size - 1:
@@ -879,10 +931,11 @@ def _anchors(distinct: FloatArray, delta: float) -> FloatArray:
 
 
 def _vertices(x: FloatArray, most: int) -> FloatArray:
-    """Return the points at which local parabolas are fitted, in increasing order.
+    """Return the points at which local parabolas are fitted, (A,), in increasing order.
 
-    Cells of the increasing ``x`` (n,) are cut at medians until each has at most ``most`` rows; the
-    points are their ends. A cut moves to the nearest rank that separates no equal predictions.
+    ``x`` (n,) are predictions in increasing order. Their range, widened by 0.5 % at both ends, is
+    cut at medians until each cell has at most ``most`` rows; the points are the ends of cells. A
+    cut moves to the nearest rank that separates no equal predictions.
     """
     # The box is widened a little, as in dloess: no prediction lies on its edge.
     margin = 0.005 * max(x[-1] - x[0], 1e-10 * x[-1] + 1e-30)
@@ -903,11 +956,12 @@ def _vertices(x: FloatArray, most: int) -> FloatArray:
 
 
 def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row of a local parabola at a point, and its weights for value and slope.
+    """Return (first, weights): the local parabola at a point as a linear map of the outcomes.
 
-    ``x`` (n,) increasing, ``w`` (n,) weights, ``at`` the point, ``nearest`` the number of rows in
-    the window. The weights have shape (2, m): times the outcomes they give value and slope at the
-    point.
+    ``first`` is the index of the first row in its window, ``weights`` (2, m) give, times the
+    outcomes of the m rows from there on, the value and the slope at the point. ``x`` (n,) are
+    predictions, increasing, ``w`` (n,) weights of the rows, ``at`` the point, ``nearest`` the
+    number of rows in the window.
     """
     first, weight = _window(x, w, at, nearest)
     gap = x[first : first + weight.size] - at
@@ -921,10 +975,11 @@ def _parabola(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[in
 
 
 def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return the first row of a local line at a point, and the weights of the outcomes (m,).
+    """Return (first, weights): the local line at a point as a linear map of the outcomes.
 
-    ``x`` (n,) increasing, ``w`` (n,) weights, ``at`` the point, ``nearest`` the number of rows in
-    the window.
+    ``first`` is the index of the first row in its window, ``weights`` (m,) times the outcomes of
+    the m rows from there on are its value at the point. ``x`` (n,) are predictions, increasing,
+    ``w`` (n,) weights of the rows, ``at`` the point, ``nearest`` the number of rows in the window.
     """
     first, weight = _window(x, w, at, nearest)
     near = x[first : first + weight.size]
@@ -938,10 +993,13 @@ def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[
 
 
 def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return (first, weights): the first of the nearest rows, and the weights of the window, (m,).
+    """Return (first, weights).
 
-    ``x`` (n,) are increasing predictions with weights ``w`` (n,). A weight is w times a tricube
-    function of the distance to ``at``; the window reaches to the ``nearest``-th nearest row.
+    Index of the first row of a window, and the weights of its rows, (m,).
+
+    ``x`` (n,) are increasing predictions of rows with weights ``w`` (n,). A weight is w times a
+    tricube function of the distance to the point ``at``, and all sum to 1; the window reaches to
+    the ``nearest``-th nearest row.
     """
     # The nearest rows are neighbours, of which the furthest ends the window.
     middle = int(np.searchsorted(x, at))
@@ -996,19 +1054,34 @@ class ICI(_SmoothGaps):
 
 
 class E50(_SmoothGaps):
-    """Median distance of the predictions from a smooth curve; see :class:`ICI`."""
+    """Median distance of the predictions from a smooth curve, for two classes.
+
+    The median over rows of |p_i − ŝ(p_i)|, ŝ the lowess or loess curve of the outcomes over the
+    predictions, in [0, 1] or a little above. Parameters ``curve``, ``span`` and ``delta`` and the
+    cost are as in :class:`ICI`, which takes the mean.
+    """
 
     summary = 0.5
 
 
 class E90(_SmoothGaps):
-    """90 % quantile of the distances of the predictions from a smooth curve; see :class:`ICI`."""
+    """90 % quantile of the distances of the predictions from a smooth curve, for two classes.
+
+    The quantile over rows of |p_i − ŝ(p_i)|, ŝ the lowess or loess curve of the outcomes over the
+    predictions, in [0, 1] or a little above. Parameters ``curve``, ``span`` and ``delta`` and the
+    cost are as in :class:`ICI`, which takes the mean.
+    """
 
     summary = 0.9
 
 
 class Emax(_SmoothGaps):
-    """Largest distance of a prediction from a smooth curve; see :class:`ICI`."""
+    """Largest distance of a prediction from a smooth curve, for two classes.
+
+    The largest |p_i − ŝ(p_i)| over rows, ŝ the lowess or loess curve of the outcomes over the
+    predictions, in [0, 1] or a little above. Parameters ``curve``, ``span`` and ``delta`` and the
+    cost are as in :class:`ICI`, which takes the mean.
+    """
 
     summary = 1.0
 
