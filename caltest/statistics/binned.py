@@ -357,10 +357,10 @@ class ClusterPairs(SumStatistic):
 def pair_weights(cells: Cells, with_own: bool = False) -> FloatArray:
     """Return the weight of Σ r_i · r_j over pairs of rows of each cell, (W_b / W) / (W_b² − Σ w²).
 
-    The shape is (L,) for the L ``cells``; W_b is the total weight of cell b, W that of all rows,
-    and w the weight of a row. ``with_own`` adds pairs of a row and itself, so that the divisor is
-    W_b². The weight is 0 for cells of one row, or of one row beside rows whose weights are only
-    rounding.
+    The shape is (L,) for the L ``cells``; W_b is the total weight of cell b, W the weight of all
+    rows, and w the weight of a row. ``with_own`` adds pairs of a row and itself, so that the
+    divisor is W_b². The weight is 0 for cells of one row, or of one row beside rows whose weights
+    are only rounding.
     """
     diagonal = 0.0 if with_own else cells.square_mass
     pairs = np.where(cells.counts > 1, cells.mass**2 - diagonal, 0.0)

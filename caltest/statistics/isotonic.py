@@ -72,10 +72,10 @@ def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: 
 class Pools(LabelStatistic):
     """CORP miscalibration with fixed predictions, as a function of the labels.
 
-    It is the mean score of the predictions less that of their isotonic regression on the labels.
-    Rows are sorted by prediction in ``order`` (n,); ``ends`` (G,) says where each of G groups of
-    equal probabilities ends; ``hit`` and ``miss`` (n,) are the scores of the rows, in that order,
-    if the event happens and if it does not. ``score`` is "brier" or "log".
+    It is the mean score of the predictions less the score of their isotonic regression on the
+    labels. Rows are sorted by prediction in ``order`` (n,); ``ends`` (G,) says where each of G
+    groups of equal probabilities ends; ``hit`` and ``miss`` (n,) are the scores of the rows, in
+    that order, if the event happens and if it does not. ``score`` is "brier" or "log".
     """
 
     order: IntArray = field(repr=False)

@@ -912,7 +912,7 @@ def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
 
     ``distance`` is "tv", the total variation, or "l2"; ``diagonal`` includes pairs of a row and
     itself and both orders of others. If the median is 0, the mean distance over pairs is returned,
-    0 if all rows are equal. Of more than 10 000 rows a sample of as many is taken.
+    0 if all rows are equal. A sample of 10 000 rows stands for more.
     """
     n = len(probs)
     if n > MEDIAN_ROWS:

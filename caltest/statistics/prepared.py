@@ -280,7 +280,7 @@ class Reader:
     ``starts[b]:starts[b + 1]`` and ``expected[b]`` expected events. Sums of squares, and of the T
     scores that ``statistic`` asks for, start from ``base``, (T, L) or (T, 1), their value if no row
     has the event, and change by ``steps`` (T, n) if row i has it; for residuals, scores are
-    ``steps`` times residuals. ``weights`` (n,) are those of the rows, empty if all are 1.
+    ``steps`` times residuals. ``weights`` (n,) are the weights of the rows, empty if all are 1.
     """
 
     statistic: SumStatistic = field(repr=False)
@@ -732,7 +732,7 @@ def rows_of(
 def refuse_merged(statistic: object, before: int, n_classes: int) -> None:
     """Raise StatisticError for a whole-vector statistic if a lens has merged classes into two.
 
-    ``statistic`` is any statistic; others than those of the whole vector pass. ``before`` is the
+    ``statistic`` is any statistic; others than whole-vector statistics pass. ``before`` is the
     number of classes before the lens, ``n_classes`` that behind it. Testing the two merged classes
     would be another test than the one asked for.
     """

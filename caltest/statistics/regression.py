@@ -738,7 +738,7 @@ def _of_two(problem: Problem, part: CoxPart) -> _Scores:
     """Return the scores for two classes: the level Σ w (y − p) of the event, and slopes with log p.
 
     They need only sums that tallies keep as well. ``problem`` has the rows or the tally. ``part``
-    is "level" for no slopes, or "vector" for those of both classes. The :class:`_Scores` has their
+    is "level" for no slopes, or "vector" for slopes of both classes. The :class:`_Scores` has their
     covariance under calibration, score tables and observed sums; for "level" only the variance (1,
     1).
     """

@@ -140,7 +140,7 @@ class SmoothResiduals(ResidualStatistic):
 
         ``binned`` is a function of a grid (equally spaced points of [0, 1], with so many ``steps``)
         and the indices of b sets: it returns their residuals on the points of the grid, (b, steps +
-        1). Errors are smooth calibration errors, widths those of their kernels.
+        1). Errors are smooth calibration errors, widths the widths of their kernels.
         """
         weights = self.data.weights
         mass = self.p.size if weights is None else weights.sum()
@@ -335,7 +335,7 @@ class _Grid:
     def places(self) -> tuple[IntArray, FloatArray]:
         """(cells, shares): interval of each row, (n,), and shares of four points, (4, n).
 
-        The intervals are those of this grid of [0, 1]. A row at a prediction is shared among the
+        The intervals are steps of this grid of [0, 1]. A row at a prediction is shared among the
         four points around its interval, by a cubic B-spline; a line between two points would cost
         six digits.
         """
@@ -639,7 +639,7 @@ class SmoothGaps(LabelStatistic):
     n) and gives the slopes after the values. Weights of the rows are part of it. ``order`` (n,)
     sorts the rows by prediction, ``ordered`` (n,) are the sorted predictions, and ``summary`` turns
     the distances into one number: "mean", "square" for the mean square, "relative" for the mean
-    square over that of a constant prediction, or a number q for the q-quantile.
+    square over the error of a constant prediction, or a number q for the q-quantile.
     """
 
     order: IntArray = field(repr=False)

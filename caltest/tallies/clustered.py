@@ -59,20 +59,27 @@ class ClusteredTally(AnyTally):
     in any way; clusters are independent. :func:`calibration_test` and :func:`reliability_curve`
     take one in place of predictions, with random signs of whole clusters for their null
     (:class:`WildSigns`), which at least 100 clusters are needed for, and residuals times the root
-    of Σ p (1 − p) / Σ (y − p)² where that is above 1; :meth:`mean_gap` has an interval. Tallies of
-    other rows are added with ``+``, also of rows of the same clusters. Signs are drawn in the order
-    of names: others change a p-value by Monte Carlo error.
+    of Σ p (1 − p) / Σ (y − p)² where that is above 1; :meth:`mean_gap` has an interval. Make one
+    with :meth:`of`. Tallies of other rows are added with ``+``, also of rows of the same clusters.
+    Signs are drawn in the order of names: others change a p-value by Monte Carlo error.
 
     Attributes
     ----------
     names : tuple of str
-        Those of the G clusters.
+        Names of the G clusters.
     cluster, cell : ndarray of shape (U,), int
-        Of every line: which cluster, and which of ``n_cells`` cells (k/m, (k + 1)/m].
+        For each of U lines, a cluster in a cell: the index of the cluster, and which of ``n_cells``
+        cells (k/m, (k + 1)/m], m = ``n_cells``.
     sums : ndarray of shape (U, 5)
-        Of every line: rows, Σ p, Σ p², Σ y and Σ y p, y = 1 for the event.
+        For each line: rows, Σ p, Σ p², Σ y and Σ y p, y = 1 for the event.
     lens : lens
-        Through which the event was seen.
+        The choice of the event, such as ``OneVsRest(1)``.
+    n_cells : int
+        Number of cells of equal width, by default 120.
+    classes : tuple of str or None
+        Names of the classes, None if they have none.
+    notes : tuple of str
+        How the rows were read.
     """
 
     names: tuple[str, ...]
@@ -99,10 +106,10 @@ class ClusteredTally(AnyTally):
     ) -> Self:
         """Tally rows by cluster; O(n log n).
 
-        ``clusters`` is an array of names or numbers; [0, 1] is cut into ``n_cells`` cells.
-        StatisticError without clusters, with weights or subgroups, and for more than two classes.
-        ``probs``, ``labels`` and other facts are as in :meth:`Predictions.of`; ``lens`` is by
-        default the event.
+        ``probs``, ``labels`` and other ``facts`` are as in :meth:`Predictions.of`. The keyword
+        ``clusters`` is an array of names or numbers (n,); [0, 1] is cut into ``n_cells`` cells.
+        ``lens`` says which probabilities are assessed, by default the event. StatisticError without
+        clusters, with weights or subgroups, and for more than two classes behind the lens.
         """
         whole("n_cells", n_cells)
         if isinstance(facts.get("clusters"), (str, type(None))):
@@ -144,8 +151,10 @@ class ClusteredTally(AnyTally):
     ) -> Self:
         """Read the result of :func:`tally_sql` with ``cluster=``, or a table like it.
 
-        Its columns are ``cluster``, ``cell`` (from 0 to ``n_cells`` − 1), ``n``, ``p``, ``p2``,
-        ``y`` and ``yp``. InvalidPredictionsError for sums that no rows have.
+        ``table`` is a data frame, mapping of columns, duckdb relation or path. Its columns are
+        ``cluster``, ``cell`` (from 0 to ``n_cells`` − 1), ``n`` rows, and the sums ``p``, ``p2``,
+        ``y`` and ``yp`` of p, p², y and y p over them. ``lens`` is the event they are of, by
+        default ``OneVsRest(1)``. InvalidPredictionsError for sums that no rows have.
         """
         with count_table(table) as counts:
             columns = read_columns(counts, ("cluster", "cell", *CLUSTER_SUMS))
@@ -172,8 +181,9 @@ class ClusteredTally(AnyTally):
     def from_dask(cls, frame: DataFrame, p: str, label: str, cluster: str, **options: Any) -> Self:
         """Tally a Dask data frame partition by partition; columns are given by name.
 
-        ``p``, ``label`` and ``cluster`` are column names; options are passed to :meth:`of`. Needs
-        the package dask.
+        ``p``, ``label`` and ``cluster`` are column names; ``options`` (``lens``, ``n_cells`` and
+        others) are passed to :meth:`of`. TypeError for another frame, InvalidPredictionsError for
+        one without rows. Needs the package dask.
         """
         from caltest.read.formats import imported
 
@@ -220,7 +230,7 @@ class ClusteredTally(AnyTally):
     def impossible(self) -> IntArray:
         """Array of zeros with one entry for each outcome of probability 0 that the sums reveal.
 
-        They are counted where all rows of a line are certain.
+        They are counted where all rows of a cluster in a cell have probability 0, or all 1.
         """
         n, p, _, y, _ = self.sums.T
         return np.zeros(int(y[p == 0.0].sum() + (n - y)[p == n].sum()), dtype=np.int64)
@@ -233,6 +243,8 @@ class ClusteredTally(AnyTally):
         """Return the tally itself if ``lens`` is its own lens or None.
 
         StatisticError for any other.
+
+        A lens says which probabilities are assessed.
         """
         if lens is None or lens == self.lens:
             return self
@@ -252,12 +264,12 @@ class ClusteredTally(AnyTally):
         return self._added(names, group, cell, columns, *head)
 
     def warn(self, stack: int = 3) -> None:
-        """Warn if residual sums of clusters are so skewed that random signs fail.
+        """Warn (FewClustersWarning) if sums of clusters are so skewed that random signs fail.
 
-        This is checked for clusters whose rows all share their label. With p_g the mean prediction
-        of a cluster and v_g = p_g (1 − p_g), the sums are as skewed as a count of (Σ n_g² v_g)³ /
-        (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which at least 10 are needed. ``stack`` is the
-        stack level of the warning.
+        The sums are of residuals. This is checked for clusters whose rows all share their label.
+        With n_g rows and the mean prediction p_g of a cluster and v_g = p_g (1 − p_g), the sums are
+        as skewed as a count of (Σ n_g² v_g)³ / (Σ n_g³ v_g |1 − 2 p_g|)² rare events, of which at
+        least 10 are needed. ``stack`` is the stack level of the warning.
         """
         n, p = (np.bincount(self.cluster, column) for column in self.sums[:, :2].T)
         skew = p / n * (1.0 - p / n) * n**2
@@ -276,14 +288,21 @@ class ClusteredTally(AnyTally):
         """Return the mean of y − p over all rows, and its confidence interval for new rows.
 
         m = Σ_g R_g / n with R_g = Σ (y − p) of cluster g, n = Σ_g n_g, has the jackknife's variance
-        s² = (G − 1) / G Σ_g (R_g − m n_g)² / (n − n_g)² with n² / Σ_g n_g² − 1 degrees of freedom.
-        The limits are Clopper–Pearson limits for the number of rows that has this variance,
-        ȳ (1 − ȳ) (z / (t s))², less the mean prediction (Korn & Graubard, Survey Methodology 24,
+        s² = (G − 1) / G Σ_g (R_g − m n_g)² / (n − n_g)² with n² / Σ_g n_g² − 1 degrees of freedom,
+        for G clusters of n_g rows. The limits are Clopper–Pearson limits for the number of rows
+        that has this variance, ȳ (1 − ȳ) (z / (t s))², ȳ the event rate, z and t quantiles of the
+        normal and the t law, less the mean prediction (Korn & Graubard, Survey Methodology 24,
         1998), or for n² / Σ_g n_g² rows where all labels are equal. StatisticError for one cluster.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Coverage of the interval, between 0 and 1.
 
         Returns
         -------
         mean, low, high : float
+            Observed − predicted, and the ends of its interval.
         """
         from scipy.special import ndtri, stdtrit
 
@@ -309,9 +328,9 @@ class ClusteredTally(AnyTally):
 
 
 def _within_memory(tally: ClusteredTally) -> Any:
-    """Return the tally unchanged if a Dask worker can hold it.
+    """Return the tally unchanged if a Dask worker can hold it, up to 40 million lines.
 
-    StatisticError, with advice, if not.
+    A line is a cluster in a cell. StatisticError, with advice, for more.
     """
     lines = len(tally.cell)
     if lines > MOST_LINES:

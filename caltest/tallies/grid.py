@@ -58,10 +58,10 @@ TOTALS = ("cut_rz", "cut_vz_low", "cut_vz_high", "cut_vzz", "rz", "vzz", "log_sc
 class Grid:
     """Fine cells of [0, 1] over which a tally sums: their numbers and places.
 
-    ``size`` = G cells have equal width h. Each inner edge j / G is a cell of its own, for values
-    within 1e-12 of it, so that bins closed on either side consist of whole cells. The first and the
-    last cell are cut at h/2, h/4, …, h/2⁴⁷; exact 0 and 1 are cells of their own. Numbers j and
-    ``last`` − j are mirror images.
+    ``size`` = G cells have equal width h = 1/G, by default 4800. Each inner edge j / G is a cell of
+    its own, for values within 1e-12 of it, so that bins closed on either side consist of whole
+    cells. The first and the last cell are cut at h/2, h/4, …, h/2⁴⁷; exact 0 and 1 are cells of
+    their own. Numbers j and ``last`` − j are mirror images.
     """
 
     size: int = GRID_CELLS
@@ -71,14 +71,15 @@ class Grid:
 
     @property
     def last(self) -> int:
-        """Number of the cell of exactly 1; exactly 0 has cell 0."""
+        """Number of the cell of exactly 1 on this grid; exactly 0 has cell 0."""
         return 2 * OCTAVES + 2 * self.size - 2
 
     @cached_property
     def places(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Cells up to the middle: (centre, half width, position in units of 1/G).
+        """(centre, half width, position) of the cells up to the middle of [0, 1], arrays (m,).
 
-        The position of an edge is a whole number; other cells lie between whole numbers.
+        Positions are in units of 1/G, for the G cells of equal width of this grid. The position of
+        an edge is a whole number; other cells lie between whole numbers.
         """
         h, inner = 1.0 / self.size, np.arange(1, self.size)
         upper = h * 2.0 ** -np.arange(OCTAVES - 1.0, -1.0, -1.0)
@@ -98,7 +99,8 @@ class Grid:
     def of(self, key: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return (centre, 1 − centre, half width, position) of the cells with numbers ``key`` (C,).
 
-        All four arrays have shape (C,); positions are in units of 1/G.
+        All four arrays have shape (C,); positions are in units of 1/G, for the G cells of equal
+        width of this grid, and whole numbers for edges.
         """
         centre, half, position = self.places
         low = np.minimum(key, self.last - key)
@@ -108,11 +110,13 @@ class Grid:
         return np.where(upper, far, near), np.where(upper, near, far), half[low], place
 
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (cells (C,), sums (C, 8), totals (8, 2)) of rows; O(n).
+        """Return (cells (C,), sums (C, 8), totals (8, 2)) of rows over this grid, integers; O(n).
 
-        ``probs`` (n, 2) are probabilities of event and non-event, ``events`` (n,) the outcomes. The
-        first array has the numbers of the occupied cells, the second their sums (``CELL_SUMS``),
-        the third sums over all rows (``TOTALS``), each as two whole numbers.
+        ``probs`` (n, 2) are probabilities of event and non-event, ``events`` (n,) the outcomes,
+        booleans. The first array has the numbers of the C occupied cells, the second their sums, in
+        the order of ``CELL_SUMS``: rows, powers of the position in the cell, events. The third has
+        sums over all rows, in the order of ``TOTALS``, each as two whole numbers, multiples of 2⁻²⁰
+        and of 2⁻⁶³.
         """
         by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
         room = by_outcome.sum(axis=1)
@@ -124,17 +128,18 @@ class Grid:
 
 
 def mean_position(sums: IntArray) -> FloatArray:
-    """Return the mean position of the rows within every cell, from −1 to 1, shape (C,).
+    """Return the mean position of the rows within each of C cells, from −1 to 1, shape (C,).
 
-    ``sums`` (C, 8) are the sums of the cells.
+    ``sums`` (C, 8) are the integer sums of the cells, in the order of ``CELL_SUMS``.
     """
     return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
 
 def total_of(totals: IntArray, name: str) -> FloatArray:
-    """Return the total called ``name`` for every distinct weight of rows, as floats (W,).
+    """Return the total called ``name`` over the rows of each distinct weight, floats (W,).
 
-    ``totals`` (W, 8, 2) hold each total as two whole numbers.
+    Names are in ``TOTALS``, such as "log_score", the sum of log scores. ``totals`` (W, 8, 2) hold
+    each total as two whole numbers, multiples of 2⁻²⁰ and of 2⁻⁶³, for W weights.
     """
     high, low = totals[:, TOTALS.index(name)].T
     return high / HIGH + low / (HIGH * 2.0**LOW)
@@ -143,16 +148,18 @@ def total_of(totals: IntArray, name: str) -> FloatArray:
 def carried(totals: IntArray) -> IntArray:
     """Return totals (…, 2) with the second whole number carried into [0, 2⁴³), same shape.
 
-    Each total is a pair of whole numbers (high, low).
+    Each total is a pair of whole numbers (high, low) that stands for high · 2⁻²⁰ + low · 2⁻⁶³; the
+    value of the pair stays as it is.
     """
     high = totals[..., 0] + (totals[..., 1] >> LOW)
     return np.stack([high, totals[..., 1] & ((1 << LOW) - 1)], axis=-1)
 
 
 def turned_over(sums: IntArray) -> IntArray:
-    """Return the sums (C, 8) of cells for the complementary event, same shape.
+    """Return the sums (C, 8) of C cells for the complementary event, same shape.
 
-    The position t of a row in its cell changes its sign, and its outcome y becomes 1 − y.
+    ``sums`` are in the order of ``CELL_SUMS``. The position t of a row in its cell changes its
+    sign, and its outcome y becomes 1 − y.
     """
     n, t1, t2, t3, t4, events, events_t, rest = sums.T
     return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
@@ -240,10 +247,12 @@ def add_up(
     """Return (sums, totals) of rows: sums by cell and outcome, (cells, 2, 6), and totals, (7, 2).
 
     ``p`` and ``rest`` = 1 − p are predictions and ``events`` outcomes, (n,) each; ``size`` is the
-    number of cells of equal width. With t the position of a prediction in its cell, the sums are n,
-    Σt, …, Σt⁴ and the rounding remainder of Σt. With v = p (1 − p), z the log-odds and r the
-    residual, the totals, in multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ v z where p < ½ and where p > ½,
-    the entropy, Σ v z², Σ r z, and the last two again for log-odds that are not cut off.
+    number of cells of equal width of the grid. Index 1 of the second axis has the rows with the
+    event. With t in [−1, 1] the position of a prediction in its cell, the sums are n, Σt, …, Σt⁴
+    (powers in multiples of 2⁻³⁰) and the rounding remainder of Σt (of 2⁻⁵²). With v = p (1 − p), z
+    the log-odds and r the residual, the totals, each a pair of multiples of 2⁻²⁰ and of 2⁻⁶³, are Σ
+    v z where p < ½ and where p > ½, the entropy, Σ v z², Σ r z, and the last two again for log-odds
+    that are not cut off. All are int64.
     """
     cells = 2 * OCTAVES + 2 * size - 1
     sums, totals = np.zeros((2 * cells, 6), dtype=np.int64), np.zeros((7, 2), dtype=np.int64)
@@ -392,10 +401,11 @@ class _Missing:
 class AnyTally(NamedClasses, ABC):
     """Base class of tallies: sums over fine bins that stand for rows which are not kept.
 
-    Each kind is a dataclass that has the attributes of :class:`Predictions` which verbs read;
-    design information of rows, such as clusters, is None. A verb looks at one ``through`` a lens.
-    ``rows`` is a sample of the rows, None if none was kept, and ``outcome`` the name of the
-    outcome, "" if unknown.
+    Each kind is a dataclass that has the attributes of :class:`Predictions` which the functions of
+    the package read; design information of rows, such as clusters, is None. They see one
+    ``through`` a lens, which says which probabilities are assessed. ``rows`` is a sample of the
+    rows, None if none was kept, and ``outcome`` the name of the outcome, "" if unknown. Tallies of
+    different rows are added with ``+``.
     """
 
     if TYPE_CHECKING:  # a field of some kinds, a property of others
@@ -442,28 +452,30 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def impossible(self) -> IntArray:
-        """Outcomes of probability 0, one entry for each.
+        """Outcomes of probability 0 in this tally, an integer for each.
 
-        An entry is the number of the sampled row, or 0 where no rows are kept.
+        An entry is the index of the sampled row, or 0 where no rows are kept; the length is the
+        number of such outcomes.
         """
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
-        """Lenses for which sums were kept."""
+        """Lenses for which sums were kept: choices of assessed probabilities, as ``TopK(1)``."""
         return (self.lens,)
 
     @abstractmethod
     def through(self, lens: LensLike | None) -> AnyTally:
-        """Return the tally seen through a lens; StatisticError where no sums were kept for it.
+        """Return this tally seen through a lens; StatisticError where no sums were kept for it.
 
-        ``lens`` None is the usual lens.
+        ``lens`` says which probabilities are assessed, such as ``TopK(1)``; None is the usual lens.
         """
 
     def source(self, lens: LensLike | None) -> AnyTally:
         """Return the member tally from which the sums for a lens are derived.
 
-        It is the tally itself if it has no members. StatisticError where no sums were kept for the
-        lens.
+        It is the tally itself if it has no members. ``lens`` says which probabilities are assessed;
+        None is the usual lens. A tally of several lenses raises StatisticError where no sums were
+        kept for it.
         """
         return self
 
@@ -481,13 +493,12 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def question(self) -> dict[str, object]:
-        """Properties, by name, that tallies must share to be added or compared."""
+        """Properties that tallies must share to be added or compared, by name, as "lenses"."""
 
     def refuse_other(self, other: AnyTally, what: str) -> None:
-        """Raise StatisticError for a tally with another lens, grid, or other classes.
+        """Raise StatisticError if ``other`` has another lens, grid, or other classes than this.
 
-        ``what`` names the operation in the message, such as "added". ``other`` is the tally that is
-        to be added or compared.
+        ``what`` ends the sentence "tallies of different … ", such as "do not add up".
         """
         for name, value in self.question.items():
             if value != other.question.get(name):
@@ -505,8 +516,9 @@ class AnyTally(NamedClasses, ABC):
     def named(self, lens: Lens) -> tuple[object, ...]:
         """Return a lens as a tuple that compares equal for equal lenses, classes by number.
 
-        It is ("class", number) for ``OneVsRest``, a tuple of sets of numbers for ``Partition``, and
-        ("lens", lens) for others.
+        ``lens`` is a choice of assessed probabilities. The tuple is ("class", number) for
+        ``OneVsRest``, a tuple of sets of numbers for ``Partition``, and ("lens", lens) for others.
+        A class may be named in the lens by one of the names that the tally has for its classes.
         """
         if isinstance(lens, OneVsRest):
             return "class", self.class_index(lens.c)
@@ -543,7 +555,8 @@ FORM = "caltest tally"
 def tally_json(tally: Fields, n: int) -> str:
     """Return the fields of a tally of ``n`` rows as JSON text; :func:`fields_of` is the inverse.
 
-    ``tally`` is a dict of the fields by name, with arrays of whole numbers.
+    ``tally`` is a dict of the fields of a :class:`Tally` by name ("lens", "grid", "sums" …), with
+    arrays of whole numbers.
     """
     lens = {"name": type(tally["lens"]).__name__, **vars(tally["lens"])}
     columns = {"stratum": tally["stratum"], "key": tally["key"]}
@@ -561,9 +574,10 @@ def tally_json(tally: Fields, n: int) -> str:
 
 
 def fields_of(content: Any) -> Fields:
-    """Return the fields of a tally, a dict by name, from parsed JSON.
+    """Return the fields of a tally from parsed JSON, a dict of keyword arguments of :class:`Tally`.
 
-    InvalidPredictionsError for content that is no tally, and for sums that no rows can have.
+    ``content`` is the parsed text of :func:`tally_json`. InvalidPredictionsError for content that
+    is no tally, and for sums that no rows can have.
     """
     try:
         cells = content["cells"]
@@ -600,9 +614,10 @@ def fields_of(content: Any) -> Fields:
 
 
 def _whole_column(name: str, values: object) -> IntArray:
-    """Return a column of whole numbers below 2⁶³, (C,).
+    """Return a list of whole numbers from parsed JSON as an int64 array (C,).
 
-    InvalidPredictionsError names a bad value.
+    ``name`` is the column in messages: InvalidPredictionsError for ``values`` that are no list, and
+    for the first one that is not a whole number below 2⁶³ in size.
     """
     if not isinstance(values, list):
         raise InvalidPredictionsError(f"this tally is damaged: {name} is no list")
@@ -615,8 +630,9 @@ def _whole_column(name: str, values: object) -> IntArray:
 
 
 def _refuse_impossible(fields: Fields, n: object) -> None:
-    """Raise InvalidPredictionsError for cells or sums that no rows can have, naming the field.
+    """Raise InvalidPredictionsError for cells or sums of a tally that no rows can have.
 
+    ``fields`` are the fields of a :class:`Tally` by name, of which the message names the wrong one;
     ``n`` is the stated number of rows.
     """
     key, stratum, strata = fields["key"], fields["stratum"], fields["strata"]
@@ -686,12 +702,13 @@ UIntArray = NDArray[np.uint64]
 class RowSample:
     """Random sample of at most 50 000 rows, which does not depend on batches.
 
-    It keeps the rows of smallest rank; for many classes at most 2²³ / K of them. The rank of a row
-    is a hash of its number in its file and of the first labels of the file, so that every row is
-    equally likely to be chosen. It does not depend on predictions: the samples of two models on the
-    same rows have the same rows. ``n`` is the number of rows of positive weight from which it was
-    taken, ``rank`` (m,) are the ranks, increasing, and ``weights`` is None if all are equal. O(n)
-    for the ranks, O(m log m) to add two samples.
+    It keeps the rows of smallest rank; for many classes at most 2²³ / K of them, K the number of
+    classes. The rank of a row is a hash of its number in its file and of the first labels of the
+    file, so that every row is equally likely to be chosen. It does not depend on predictions: the
+    samples of two models on the same rows have the same rows. ``n`` is the number of rows of
+    positive weight from which it was taken, ``rank`` (m,) are the ranks, increasing, ``probs`` (m,
+    K) and ``labels`` (m,) the sampled rows, and ``weights`` (m,) is None if all are equal. O(n) for
+    the ranks, O(m log m) to add two samples.
     """
 
     n: int
@@ -708,10 +725,11 @@ class RowSample:
         part: np.uint64 | None = None,
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
-        """Return a sample of rows, of which the first has the number ``first`` in its file.
+        """Return a sample of the rows ``data``; the first has the number ``first`` in its file.
 
-        ``part`` is the hash of the file. Rows with ranks above ``bound``, the bound of a sample to
-        which this one will be added, are left out.
+        ``part`` is a hash that identifies the file; None takes a hash of the labels. Rows with
+        ranks above ``bound``, the bound of a sample to which this one will be added, are left out,
+        and rows of weight 0.
         """
         number = np.arange(first, first + data.n, dtype=np.uint64)
         rank = mixed(number * GAMMA + (part_of(data.labels) if part is None else part))
@@ -727,7 +745,10 @@ class RowSample:
 
     @property
     def bound(self) -> np.uint64:
-        """Largest rank that can still enter the sample."""
+        """Largest rank that can still enter this sample of the rows with the smallest ranks.
+
+        It is 2⁶⁴ − 1 until the sample is full.
+        """
         full = self.rank.size == most_rows(self.probs.shape[1])
         return np.uint64(self.rank[-1]) if full else UNBOUNDED
 
@@ -738,7 +759,7 @@ class RowSample:
         return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
 
     def _smallest(self) -> Self:
-        """Return the sample cut to the rows of smallest rank.
+        """Return this sample cut to the rows of smallest rank, as many as a sample may keep.
 
         Equal ranks are ordered by content, so that the order of batches does not matter.
         """
@@ -751,7 +772,10 @@ class RowSample:
         return type(self)(self.n, *columns, weights)
 
     def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows: the rows with the smallest ranks."""
+        """Return the sample of both sets of rows.
+
+        The rows with the smallest ranks, at most 50 000.
+        """
         weights = None
         if not (self.weights is None and other.weights is None):
             each = (np.ones(s.rank.size) if s.weights is None else s.weights for s in (self, other))
@@ -761,7 +785,11 @@ class RowSample:
         return RowSample(self.n + other.n, rank, probs, labels, weights)._smallest()
 
     def described(self) -> dict[str, object]:
-        """Return the sample as a dictionary that JSON can hold, exact to the bit."""
+        """Return this sample as a dictionary that JSON can hold, exact to the bit.
+
+        Its keys are "n", "n_classes", and "rank", "probs", "labels" and, where there are any,
+        "weights" as Base64 text of the bytes.
+        """
         columns = {"rank": self.rank, "probs": self.probs, "labels": self.labels}
         columns |= {} if self.weights is None else {"weights": self.weights}
         texts = {name: b64encode(c.tobytes()).decode() for name, c in columns.items()}
@@ -769,9 +797,10 @@ class RowSample:
 
     @classmethod
     def of_description(cls, content: dict[str, Any]) -> Self:
-        """Rebuild a sample from :meth:`described`; InvalidPredictionsError for anything else.
+        """Rebuild a sample from the dictionary ``content`` that :meth:`described` returns.
 
-        ``content`` is the dictionary.
+        InvalidPredictionsError for columns that do not fit each other, and for numbers that rows
+        cannot have.
         """
 
         def column(name: str, kind: str) -> AnyArray:
@@ -797,9 +826,11 @@ class RowSample:
 
 
 def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
-    """Return (i, j), (m,) each: the places of the rows that two samples have in common.
+    """Return (i, j), integers (m,) each: indices in ``a`` and in ``b`` of the rows they share.
 
-    StatisticError for samples of other observations.
+    ``a`` and ``b`` are the samples that two tallies keep of their rows, for two models.
+    StatisticError for samples of other observations: other numbers of rows, other labels, or fewer
+    than half in common.
     """
     alone = [np.unique(s.rank, return_counts=True) for s in (a, b)]
     once = [np.isin(s.rank, rank[n == 1]) for s, (rank, n) in zip((a, b), alone, strict=True)]
@@ -821,14 +852,17 @@ def most_rows(n_classes: int) -> int:
 
 
 def part_of(labels: IntArray) -> np.uint64:
-    """Return a hash of the first of the ``labels`` (n,), which tells parts of the rows apart."""
+    """Return a hash of the first 1024 of the ``labels`` (n,), which tells files of rows apart."""
     few = labels[:ROWS_COMPARED].astype(np.uint64)
     number = np.arange(1, few.size + 1, dtype=np.uint64)
     return np.uint64(np.bitwise_xor.reduce(mixed(number * GAMMA + few)))
 
 
 def mixed(z: UIntArray) -> UIntArray:
-    """Return 64 pseudo-random bits for each number (Steele, Lea & Flood 2014), same shape."""
+    """Return 64 pseudo-random bits for each number of ``z``, uint64 of the same shape.
+
+    The mixing function is SplitMix64's (Steele, Lea & Flood 2014).
+    """
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
     return z ^ (z >> np.uint64(31))
@@ -860,7 +894,10 @@ Names = tuple[str, ...] | None
 
 
 class Counted:
-    """Mixin of tallies that can be built from tables of counts, such as grades or query results."""
+    """Mixin of tallies that can be built from tables of counts, such as grades or query results.
+
+    It adds the class method ``from_table``.
+    """
 
     @classmethod
     def from_table(
@@ -893,6 +930,9 @@ class Counted:
         InvalidPredictionsError
             For columns that are not there, the first row whose numbers are not counts or no
             probability, and rows that the query could not tally.
+        StatisticError
+            For 2³³ rows and more, results of different grids or of another one than ``grid``, and
+            more than 1024 different weights.
 
         Notes
         -----
@@ -918,9 +958,10 @@ class Counted:
 def _of_grades(kind: Any, grades: Grades, names: Names, grid: int) -> Any:
     """Return the tally of grades, added up by the binary digits of their counts, highest first.
 
-    ``kind`` is the class of tally, ``grades`` has numbers of rows and events and the probability of
-    each grade, ``names`` are the class names or None, ``grid`` is the number of cells. Every row of
-    a grade has the probability of the grade.
+    ``kind`` is the class of tally to make, ``grades`` has numbers of rows and events and the
+    probability of each grade, ``names`` are the names of both classes or None, ``grid`` is the
+    number of cells. Every row of a grade has the probability of the grade. StatisticError for 2³³
+    rows and more.
     """
     _refuse_more(grades.n)
     times = np.concatenate([grades.events, grades.n - grades.events])
@@ -947,10 +988,11 @@ def _refuse_more(n: IntArray) -> None:
 def _of_cells(kind: Any, columns: Mapping[str, AnyArray], names: Names, grid: int | None) -> Any:
     """Return the tally of a query's result, or of several results concatenated.
 
-    ``columns`` are the columns of the query's result by name. InvalidPredictionsError for rows that
-    the query could not tally, and for grids that differ. ``kind`` is the class of tally, ``names``
-    are the class names or None, ``grid`` is the number of cells of equal width, None for the grid
-    that the query used.
+    ``columns`` are the columns of the query's result by name, arrays. ``kind`` is the class of
+    tally to make, ``names`` are the names of both classes or None, ``grid`` is the number of cells
+    of equal width, None for the grid that the query used. InvalidPredictionsError for rows that the
+    query could not tally and for sums that rows cannot have; StatisticError for grids that differ,
+    and for too many rows or weights.
     """
     whole = {name: whole_numbers(columns[name], name) for name in SQL_COLUMNS if name != "weight"}
     key, n = whole["key"], whole["n"]

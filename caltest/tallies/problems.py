@@ -46,7 +46,7 @@ from caltest.tallies.tally import Tally
 
 
 class MicroCells(Problem):
-    """Base class of problems made from tallies: the units are the fine cells of the tally.
+    """Base class of problems made from tallies: the units are the U fine cells of the tally.
 
     ``count`` (U,) are the numbers of rows of the cells, and ``place`` (U,) is where each lies, in
     widths of the grid; edges are whole numbers. ``closed`` names the sides, "left" and "right", on
@@ -68,17 +68,26 @@ class MicroCells(Problem):
     @property
     @abstractmethod
     def excess(self) -> FloatArray:
-        """Σ (y − p) over the rows of every micro-cell, shape (U,)."""
+        """Σ (y − p), observed − predicted, over the rows of each of the U fine cells.
+
+        The shape is (U,).
+        """
 
     @property
     @abstractmethod
     def squares(self) -> FloatArray:
-        """Σ p² over the rows of every micro-cell, shape (U,)."""
+        """Σ p² over the rows of each of the U fine cells, p the probability of the event.
+
+        The shape is (U,).
+        """
 
     @property
     @abstractmethod
     def event_sums(self) -> FloatArray:
-        """Σ y p over the rows of every micro-cell, shape (U,)."""
+        """Σ y p over the rows of each of the U fine cells, shape (U,).
+
+        y is 1 for the event, and p its probability.
+        """
 
     if TYPE_CHECKING:  # a field of each kind
 
@@ -95,7 +104,7 @@ class MicroCells(Problem):
 
     @property
     def merged(self) -> int:
-        """Number of classes before the lens of the tally merged some of them."""
+        """Number of classes of the model, of which the lens of the tally made a binary event."""
         return self.tally.n_classes
 
     @property
@@ -128,14 +137,19 @@ class MicroCells(Problem):
         return "bins are of equal mass up to the rows of a micro-cell" if equal else ""
 
     def tables(self, scores: FloatArray) -> FloatArray:
-        """Return the change of scores (T, U, 2) from no event to event, shape (T, U)."""
+        """Return the change of T scores from no event to event in each fine cell, (T, U).
+
+        ``scores`` (T, U, 2) are the scores of event and non-event in U cells. It is the form that
+        :meth:`sums` takes.
+        """
         return np.asarray(scores[:, :, 0] - scores[:, :, 1])
 
     def of_means(self, name: str, table: FloatArray) -> LinearTerm:
         """Return the sum Σ w (g(y) − E g) of a score g, taken at the mean predictions of the cells.
 
-        ``table`` (U, 2) is the score of both outcomes in each cell, ``name`` its name in remarks.
-        The result has the observed sum, and its moments under calibration.
+        ``table`` (U, 2) is the score of event and non-event in each of U cells, ``name`` what
+        remarks call it. The :class:`LinearTerm` has the observed sum, and its moments under
+        calibration.
         """
         w = 1.0 if self.weight is None else self.weight
         slope, mean = table[:, 0] - table[:, 1], (self.probs * table).sum(axis=1)
@@ -155,9 +169,10 @@ EVENTS_A_BATCH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Outcomes of a tally: numbers of events in its cells, (B, U).
+    """Outcomes of a tally: numbers of events in its U cells, ``events`` (B, U), for B sets.
 
-    ``products`` (B, U) are the sums of predictions of the events, where they are known.
+    ``products`` (B, U) are the sums of predictions of the events in each cell; None where they are
+    not known, as for drawn events.
     """
 
     events: FloatArray
@@ -196,9 +211,10 @@ class TallyProblem(MicroCells):
 
     @classmethod
     def of(cls, source: AnyTally) -> Self:
-        """Return the problem of a tally, or of its member for the usual lens; O(U).
+        """Return the problem of a tally, or of its member for the usual lens; O(U) for U cells.
 
-        StatisticError for an empty tally.
+        ``source`` is the tally. A problem has its cells as units, with fixed predictions and
+        numbers of events to be drawn. StatisticError for an empty tally.
         """
         tally = source.through(None)
         assert isinstance(tally, Tally)
@@ -236,13 +252,17 @@ class TallyProblem(MicroCells):
 
     @property
     def levels(self) -> IntArray:
-        """Rank of each cell's predictions, (U,); equal for cells that differ in weight only."""
+        """Rank of each cell's prediction, integers (U,); equal if only weights differ.
+
+        U is the number of fine cells of the tally, counted for each weight of rows.
+        """
         return np.unique(self.key, return_inverse=True)[1].ravel()
 
     def moment(self, *coefficients: FloatArray | float) -> FloatArray:
-        """Return Σ_i Σ_k c_k (p_i − centre)^k over the rows i of every micro-cell, shape (U,).
+        """Return Σ_i Σ_k c_k (p_i − centre)^k over the rows i of each of U cells, shape (U,).
 
-        ``coefficients`` are the c_k, k = 0, 1, …, numbers or arrays (U,).
+        ``coefficients`` are the c_k, k = 0, 1, … up to 4, numbers or arrays (U,); p_i is the
+        prediction of row i and centre the middle of its fine cell.
         """
         sums = [self.count, self.count * mean_position(self.moments)]
         sums += [self.moments[:, k] / POSITIONS for k in range(2, 5)]
@@ -278,7 +298,8 @@ class TallyProblem(MicroCells):
     def total(self, name: str, power: int = 1) -> float:
         """Return the total ``name`` over all rows, weighted by the row weights to the given power.
 
-        Names are in ``TOTALS``.
+        Names are in ``TOTALS``, such as "entropy", the expected log score, or "rz", Σ (y − p) logit
+        p.
         """
         return float(
             in_whole_numbers(self.tally.strata) ** power @ total_of(self.tally.totals, name)
@@ -286,7 +307,7 @@ class TallyProblem(MicroCells):
 
     @cached_property
     def atoms(self) -> Atoms:
-        """Gauss quadrature nodes that stand for the rows of every micro-cell.
+        """Gauss quadrature nodes that stand for the rows of each fine cell of the tally.
 
         One or two predictions stand for the rows of a cell, with counts that match their moments.
         """
@@ -302,8 +323,10 @@ class TallyProblem(MicroCells):
         """Return the sum Σ w (g(y) − E g) of a score g, with its moments under calibration.
 
         ``name`` is "brier", "log" or "logit", whose sums a tally keeps, or another name: the score
-        is then taken at the mean prediction of each cell, as a remark says. ``score`` maps
-        probabilities (U, 2) to the score of each label, same shape.
+        is then taken at the mean prediction of each cell, as ``remark`` of the result says.
+        ``score`` maps probabilities (U, 2) of U cells to the score of event and non-event, same
+        shape. The :class:`LinearTerm` has the observed sum, its mean and variance, and the table of
+        scores (U, 2).
         """
         w, p, a_total = self.row_weight, self.probs, self.total
         cut = np.clip(p, 1e-300, None) if name == "log" else p
@@ -343,9 +366,10 @@ class TallyProblem(MicroCells):
         return ResidualSums(sums, added, linear)
 
     def _squares(self, outcomes: Counts, cells: Cells, squares: Squares) -> FloatArray:
-        """Return sums of squared residuals of drawn outcomes, by cell (B, L) or over all (B, 1).
+        """Return sums of squared residuals, by cell (B, L) or over all (B, 1).
 
-        ``squares`` says which: "cells" or "whole"; ``outcomes`` are B sets of event counts.
+        ``squares`` says which: "cells" or "whole"; ``outcomes`` are B sets of event counts in the
+        fine cells of the tally, and ``cells`` is the partition of these into L bins.
         """
         if outcomes.products is not None:
             return gathered(cells.sum(self.residuals(outcomes)[1], axis=1), squares)
@@ -356,9 +380,10 @@ class TallyProblem(MicroCells):
         return np.asarray(cells.sum(outcomes.events * slope, axis=1) + cells.sum(rest))
 
     def law(self, units: IntArray) -> tuple[int, FloatArray, float]:
-        """Return the law of the weighted number of events of the micro-cells ``units``.
+        """Return the law under calibration of the weighted number of events in the cells ``units``.
 
-        The triple is (first value, probabilities from it on, bound on the error of every tail).
+        ``units`` are indices of fine cells of the tally. The triple is (first value, probabilities
+        of it and of the values that follow in steps of 1, bound on the error of every tail).
         """
         low, pmf, lost = 0, np.ones(1), 0.0
         weights = self.row_weight[units]
@@ -397,11 +422,12 @@ class TallyProblem(MicroCells):
         return (f"from sums over micro-cells of like predictions (Tally, grid {self.grid})",)
 
     def expand(self, *, tied: bool = False) -> tuple[Predictions, FloatArray, IntArray]:
-        """Return (rows, times, cell): weighted rows that stand for the tally.
+        """Return (rows, times, cell): m weighted rows, as Predictions, that stand for the tally.
 
         Each cell has a row for its events and one for its non-events. Their prediction is the mean
         of the events or of the non-events; with ``tied`` the mean of the cell. ``times`` (m,) is
-        the number of observations each row stands for, and ``cell`` (m,) its cell.
+        the number of observations each row stands for, and ``cell`` (m,) the index of its fine
+        cell.
         """
         events = np.concatenate([self.labels, self.count - self.labels])
         (some,) = np.nonzero(events)
@@ -439,8 +465,9 @@ class TallyProblem(MicroCells):
 class CountDraws:
     """Resampler of event counts under calibration: binomial, with the mean prediction of each cell.
 
-    The spread of predictions within a cell lowers the true variance by a share of at most 10⁻⁵ on
-    the usual grid. ``value`` computes the statistic from B sets of counts.
+    ``problem`` has the fine cells of a tally. The spread of predictions within a cell lowers the
+    true variance by a share of at most 10⁻⁵ on the usual grid. ``value`` computes the statistic
+    (B,) from B sets of counts.
     """
 
     problem: MicroCells
@@ -449,7 +476,8 @@ class CountDraws:
     def replicates(self, seed: tuple[int, int], first: int, count: int) -> FloatArray:
         """Return the statistic in replicates ``first``, …, ``first + count − 1``, (count,).
 
-        ``seed`` is the pair of integers that keys the random stream.
+        Each is its value on binomial numbers of events in the cells. ``seed`` is the pair of
+        integers that keys the random stream.
         """
         p, rest = np.clip(self.problem.probs, 0.0, 1.0).T
         rows = self.problem.count.astype(np.int64)
@@ -469,8 +497,10 @@ class CountDraws:
 class ClusteredProblem(MicroCells):
     """Problem of a tally of clusters; outcomes are random signs of whole clusters, (B, G).
 
-    The units are its lines, a cluster in a micro-cell: ``count`` (U,) are their numbers of rows,
-    ``labels`` (U,) of events, and ``place`` (U,) is where the cell lies, in widths of the grid.
+    G is the number of clusters, B of sets of outcomes. The units are the U lines of the tally, a
+    cluster in a fine cell: ``probs`` (U, 2) are their mean predictions, ``count`` (U,) their
+    numbers of rows, ``labels`` (U,) of events, and ``place`` (U,) is where the cell lies, in widths
+    of the grid.
     """
 
     tally: ClusteredTally = field(repr=False)
@@ -488,7 +518,10 @@ class ClusteredProblem(MicroCells):
 
     @classmethod
     def of(cls, tally: ClusteredTally) -> ClusteredProblem:
-        """Return the problem of a tally; StatisticError for fewer than 100 clusters."""
+        """Return the problem of a tally of clusters; StatisticError for fewer than 100 clusters.
+
+        Its units are lines of the tally, the rows of a cluster in a fine cell.
+        """
         if tally.n_clusters < FEWEST_CLUSTERS:
             raise StatisticError(
                 f"{tally.n_clusters} clusters are too few: random signs of whole clusters hold "
@@ -529,7 +562,10 @@ class ClusteredProblem(MicroCells):
 
     @property
     def clusters(self) -> IntArray:
-        """Not available: StatisticError, as rows of different clusters would be paired."""
+        """Not available: reading it raises StatisticError.
+
+        A statistic that asks for clusters of rows would pair rows of different ones.
+        """
         raise StatisticError(
             "pairs of clusters are not kept in a tally of clusters: take ECE or CoxScore, or pass "
             "the rows"
@@ -551,7 +587,12 @@ class ClusteredProblem(MicroCells):
         return self.of_means(name, score(np.clip(self.probs, 1e-12, 1.0)))
 
     def of_clusters(self, cells: Cells) -> FloatArray:
-        """Return the summed residuals of every cluster in every cell, shape (G, L)."""
+        """Return the residual sums, Σ (y − p), of each of G clusters in each of L cells.
+
+        The shape is (G, L).
+
+        ``cells`` is the partition of the lines of the tally into L bins.
+        """
         if cells not in self._sums:
             size = len(cells)
             where = self.tally.cluster * size + cells.of_unit
@@ -606,7 +647,8 @@ class ClusteredProblem(MicroCells):
 def problem_of_tally(tally: AnyTally) -> MicroCells:
     """Return the problem of a tally, plain or clustered.
 
-    StatisticError for an empty tally, and for fewer than 100 clusters.
+    A problem has the fine cells of the tally as units, with fixed predictions, and outcomes to be
+    drawn. StatisticError for an empty tally, and for fewer than 100 clusters.
     """
     if isinstance(tally, ClusteredTally):
         return ClusteredProblem.of(tally)
@@ -634,10 +676,11 @@ class Atoms:
     """Predictions that stand for the rows of C cells of a tally: one or two in each, with counts.
 
     Two atoms match the moments 0 to 3 of the rows; one or two rows are their own atoms. ``p``,
-    ``rest`` = 1 − p and ``times`` (the counts) have shape (2, C). ``fourth`` and ``second`` (C,)
-    bound the error: Σ |p − centre|⁴ / 4 of rows and atoms together, and Σ (p − atom)² / 2 with the
-    rounding of squares. ``half`` (C,) is half the width of cells with several atoms, 0 for others;
-    ``rounding`` (C,) is the total rounding of predictions.
+    ``rest`` = 1 − p and ``times`` (the counts) have shape (2, C); where one atom is enough, the
+    second has count 0. ``fourth`` and ``second`` (C,) bound the error: Σ |p − centre|⁴ / 4 of rows
+    and atoms together, and Σ (p − atom)² / 2 with the rounding of squares. ``half`` (C,) is half
+    the width of cells with several atoms, 0 for others; ``rounding`` (C,) is the total rounding of
+    predictions.
     """
 
     p: FloatArray
@@ -650,11 +693,11 @@ class Atoms:
 
     @classmethod
     def of(cls, sums: IntArray, centre: FloatArray, rest: FloatArray, half: FloatArray) -> Self:
-        """Return one or two Gauss quadrature nodes for each micro-cell.
+        """Return one or two Gauss quadrature nodes, with counts, for each of C cells of a tally.
 
-        ``sums`` (C, 8) are the sums of the cells, from which moments follow. ``centre``, ``rest`` =
-        1 − centre and ``half`` width of the cells have shape (C,). Two nodes match the first three
-        moments of the predictions in a cell.
+        ``sums`` (C, 8) are the integer sums of the cells, from which moments follow. ``centre``,
+        ``rest`` = 1 − centre and ``half`` width of the cells have shape (C,). Two nodes match the
+        moments up to the third of the predictions in a cell.
         """
         n = sums[:, 0].astype(np.float64)
         mean = mean_position(sums)
@@ -683,14 +726,18 @@ class Atoms:
         )
 
     def of_cells(self, cells: IntArray) -> Atoms:
-        """Return the nodes of the micro-cells ``cells``.
+        """Return the atoms (predictions that stand for rows, with counts) of some cells.
 
-        ``cells`` are indices of cells.
+        ``cells`` are indices of cells, integers (m,).
         """
         return Atoms(*(column[..., cells] for column in vars(self).values()))
 
     def law(self) -> tuple[int, FloatArray, float]:
-        """Return the law of the number of events, in the form of ``poisson_binomial``."""
+        """Return the law of the number of events among the rows that these atoms stand for.
+
+        The form is (lowest number, probabilities of it and of the numbers that follow, bound on the
+        error of every tail).
+        """
         if (self.times * self.p).sum() <= (self.times * self.rest).sum():
             return self._of(self.p.ravel())
         lowest, pmf, lost = self._of(self.rest.ravel())  # the rarer label has all its digits
@@ -730,12 +777,12 @@ class Atoms:
     def _left(self, omega: FloatArray, modulus: FloatArray, p: FloatArray) -> float:
         """Return a bound on the change of any tail probability if atoms replace the rows.
 
-        The characteristic function of the number of events, at frequencies ``omega`` (W,), has the
-        ``modulus`` |φ| (W,); ``p`` are the atoms. With z = e^{iω} and u = (z − 1) / (1 − c + c z),
-        c the centre of a cell, its log φ has an error of at most |u|⁴ fourth (1 − half |u|)⁻⁴ +
-        |u|² second (1 − half |u|)⁻², with the fields ``fourth``, ``second`` and ``half``. Tails
-        change by at most the root of Σ_ω |φ|² (exp ε − 1)², ε the total error. Where half |u| > ½,
-        φ itself is below (5 half)³.
+        The characteristic function φ of the number of events, at frequencies ``omega`` (W,), has
+        the ``modulus`` |φ| (W,); ``p`` are the atoms, predictions that stand for the rows of cells.
+        With z = e^{iω} and u = (z − 1) / (1 − c + c z), c the centre of a cell, its log φ has an
+        error of at most |u|⁴ fourth (1 − half |u|)⁻⁴ + |u|² second (1 − half |u|)⁻², with the
+        fields ``fourth``, ``second`` and ``half``. Tails change by at most the root of Σ_ω |φ|²
+        (exp ε − 1)², ε the total error. Where half |u| > ½, φ itself is below (5 half)³.
         """
         sine = np.sin(0.5 * omega) ** 2
         least = 1.0 - 4.0 * float((p * (1.0 - p)).max()) * sine  # of |1 − c + c z|², in any cell
@@ -777,10 +824,11 @@ ENDS = 1e-19
 def binomials(
     rows: IntArray, p: FloatArray, rest: FloatArray, seed: Seed, first: int, count: int
 ) -> FloatArray:
-    """Draw numbers of events of cells, shape (count, C), keyed by seed, replicate and cell.
+    """Draw numbers of events of C cells, shape (count, C), keyed by seed, replicate and cell.
 
     ``rows`` (C,) are numbers of trials, ``p`` and ``rest`` = 1 − p (C,) their probabilities;
-    ``first`` is the number of the first replicate. Exact by inversion.
+    ``first`` is the number of the first replicate and ``seed`` the pair of integers that keys the
+    random stream. Binomial, exact by inversion.
     """
     draws, chance = np.empty((count, rows.size)), np.minimum(p, rest)
     spread = float((rows * chance * (1.0 - chance)).max())

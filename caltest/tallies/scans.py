@@ -174,10 +174,10 @@ def scan(
 class _Run:
     """State of a scan: its files, the hashes of files already counted, and the tally so far.
 
-    ``parts`` are the files, ``reading`` turns them into tallies, ``question`` is the text of the
-    options that a resumed scan must share, ``state`` is where the state is saved (None for
-    nowhere), ``verify`` says whether files that look unchanged are hashed all the same. ``counted``
-    holds the records of the counted files by hash, and their tally; ``marks`` the hashes of files
+    ``parts`` are the files, ``reading`` turns them into tallies, ``question`` has the text of each
+    option that a resumed scan must share, ``state`` is where the state is saved (None for nowhere),
+    ``verify`` says whether files that look unchanged are hashed all the same. ``counted`` is
+    (records of the counted files by hash, their tally or None); ``marks`` has the hashes of files
     that had to be known before they are read; ``write_time`` is when the state was saved last.
     """
 
@@ -194,7 +194,11 @@ class _Run:
     write_time: float = field(default_factory=time.monotonic)
 
     def tally_parts(self) -> Tally | Tallies:
-        """Tally the parts that are not counted yet, and return the tally of all."""
+        """Tally the files that are not counted yet, and return the tally of all, with notes.
+
+        Ctrl-C raises KeyboardInterrupt with the rows counted so far, which are saved in the state.
+        InvalidPredictionsError if no file has rows.
+        """
         self.reading.choose(self.parts)
         left = [part for part in self.parts if self.marks.get(part) not in self.counted[0]]
         for part in (part for part in self.parts if part not in left):
@@ -238,7 +242,7 @@ class _Run:
             self._write()
 
     def account(self) -> str:
-        """Return a sentence on the rows and parts counted so far and where they are kept."""
+        """Return a sentence on the rows and files counted so far and where they are kept."""
         names, tally = self.counted
         n = several(0 if tally is None else tally.n, "row")
         kept = "with resume= (--resume) a file keeps it"
@@ -254,12 +258,11 @@ class _Run:
         self.write_time = time.monotonic()
 
     def load_state(self) -> None:
-        """Load the counts of an earlier run with the same question and parts.
+        """Load the counts of an earlier run with the same question and parts into this one.
 
-        None if there is no file.
-
-        StatisticError if a part has changed since, if the state has counted other parts, or if it
-        was written for other options. InvalidPredictionsError for a file that is no such state.
+        Without a state file nothing is loaded. StatisticError if a part has changed since, if the
+        state has counted other parts, or if it was written for other options.
+        InvalidPredictionsError for a file that is no such state.
         """
         assert self.state is not None
         if not self.state.exists():
@@ -300,7 +303,8 @@ class _Run:
     def _identify(self, names: dict[str, Any]) -> None:
         """Hash the files that may have been counted by an earlier run; others are hashed when read.
 
-        ``names`` are the records of counted files by hash.
+        ``names`` are the records of counted files by hash: dicts of name, size and times. Hashes
+        are kept in the field ``marks`` of this run.
         """
         stamps = {mark: _stamp_in(record) for mark, record in names.items()}
         sizes = {stamp.size for stamp in stamps.values()}
@@ -314,10 +318,10 @@ class _Run:
 
 
 def _stored(state: Path) -> tuple[dict[str, Any], dict[str, str], MaybeTally]:
-    """Return (records of parts by hash, question, tally) from a state file.
+    """Return (records of files by hash, question, tally) from the file ``state``.
 
-    The question is the text of each option by name; the tally is None if nothing was counted.
-    InvalidPredictionsError for a file that is no such state.
+    A record is a dict of name, size and times. The question is the text of each option by name; the
+    tally is None if nothing was counted. InvalidPredictionsError for a file that is no such state.
     """
     foreign = (
         f"{state} is not the state of a scan, as audit, report, test and interval write it with "
@@ -531,10 +535,11 @@ def tally_sql(
 
 
 def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
-    """Return the SQL query of a tally of clusters; invalid rows are counted in cell −1.
+    """Return the SQL query of a tally of clusters, a row for each cluster and cell.
 
     ``origin`` is the table, ``p``, ``y`` and ``cluster`` are SQL expressions, ``cells`` the number
-    of cells of equal width.
+    of cells of equal width. Columns are cluster, cell, n, p, p2, y and yp: numbers and sums of
+    rows. Invalid rows are counted in cell −1.
     """
     rows = f"SELECT {cluster} AS cluster, {p} AS p, {y} AS y FROM {origin}"
     cell = f"GREATEST(CEIL((p - {EDGE_TOLERANCE!r}) * {cells}) - 1, 0)"
@@ -549,14 +554,17 @@ def _of_clusters(origin: str, p: str, y: str, cluster: str, cells: int) -> str:
 
 
 def quoted(name: object) -> str:
-    """Return a name as an SQL identifier in double quotes, with inner quotes doubled."""
+    """Return a name as an SQL identifier in double quotes, with inner quotes doubled.
+
+    StatisticError for an empty name, one with a NUL, or an object that is no string.
+    """
     if not isinstance(name, str) or not name or "\0" in name:
         raise StatisticError(f"{name!r} is not the name of a table or column")
     return '"' + name.replace('"', '""') + '"'
 
 
 def _result(word: Mapping[str, str]) -> str:
-    """Return the SELECT list of the query, the sums of a tally.
+    """Return the SELECT list of the query, SQL expressions of the key, weight and sums of a tally.
 
     ``word`` maps names such as "quotient" to the SQL of the dialect, with places for the operands.
     """

@@ -145,17 +145,22 @@ class Tally(AnyTally, Counted):
         grid: int = GRID_CELLS,
         **facts: Unpack[Facts],
     ) -> Self:
-        """Tally rows.
+        """Tally rows: add them up over fine bins of one event.
 
         Parameters
         ----------
         probs, labels, **facts
             As in :meth:`Predictions.of`; ``labels`` is left out for a :class:`Predictions`. Up to
-            1024 different ``weights``; clusters and subgroups are refused.
+            1024 different ``weights``; clusters and subgroups raise StatisticError.
         lens : OneVsRest, TopK(1), Partition of two groups or Canonical, optional
             Which event is looked at; by default as in :func:`calibration_test`.
         grid : int, default 4800
             Cells of equal width, 2 to 10⁶.
+
+        Returns
+        -------
+        Tally
+            The sums of the rows with weight above 0.
 
         Raises
         ------
@@ -199,7 +204,10 @@ class Tally(AnyTally, Counted):
     ) -> Tally:
         """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
 
-        ``probs``, ``label``, ``weights`` and ``options`` are as in :func:`scan`.
+        ``probs``, ``label`` and ``weights`` are columns, ``options`` are the other keywords of
+        :func:`scan` for reading, such as ``where`` and ``drop_missing``. ``lens`` is by default the
+        lens of :func:`calibration_test`, ``grid`` the number of cells of equal width, by default
+        4800. TypeError for another frame, InvalidPredictionsError for one without rows.
         """
         wanted = Wanted(probs, label, weights=weights, **options)
         counted = of_frame(frame, TallyReading(wanted, lens or "usual", grid))
@@ -245,7 +253,8 @@ class Tally(AnyTally, Counted):
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of both sets of rows.
 
-        StatisticError if lenses, grids or classes differ.
+        StatisticError if lenses, grids or classes differ, and for 2³³ rows and more or more than
+        1024 different weights.
         """
         if not isinstance(other, Tally):
             return NotImplemented
@@ -272,11 +281,10 @@ class Tally(AnyTally, Counted):
         )  # fmt: skip
 
     def through(self, lens: LensLike | None) -> Tally:
-        """Return the tally seen through its own lens, or the top class of two.
+        """Return this tally seen through a lens: its own, or the top class of two.
 
-        None is its own lens.
-
-        StatisticError for any other lens.
+        A lens says which probabilities are assessed; None is the tally's own. ``TopK(1)`` can be
+        derived from the event of two classes. StatisticError for any other lens.
         """
         if lens is None or (isinstance(lens, Lens) and self.named(lens) == self.named(self.lens)):
             return self
@@ -291,6 +299,7 @@ class Tally(AnyTally, Counted):
         """Return the tally of the top class of two classes, from the tally of ``OneVsRest(1)``.
 
         Where both have probability ½ (to 1e-12) the top class is class 0, as for ``TopK(1)``.
+        StatisticError for a tally of another lens or of more classes.
         """
         if self.lens != OneVsRest(1) or self.n_classes != 2:
             raise StatisticError(f"top() needs the event of two classes, not {self.lens!r}")
@@ -313,7 +322,7 @@ class Tally(AnyTally, Counted):
         return half(True) + half(False)
 
     def to_json(self) -> str:
-        """Return the tally as JSON text, in whole numbers only."""
+        """Return the tally as JSON text, in whole numbers only, for :meth:`from_json`."""
         return tally_json({f.name: vars(self)[f.name] for f in fields(self)}, self.n)
 
     @classmethod
@@ -329,11 +338,12 @@ class Tally(AnyTally, Counted):
 def questions_of_tally(
     tally: Tally, said: Mapping[str, str], answers: bool | None = None
 ) -> tuple[Question, ...] | None:
-    """Return the guards' questions that sums of the event of two classes raise.
+    """Return the guards' questions that sums of the event of two classes raise, () for none.
 
-    A question is evidence that the data were read wrongly, with other readings. None is returned
-    for other tallies. ``said`` maps options to the user's expressions; ``answers`` tells whether
-    labels say if an answer was right, None if they may. O(C) for C cells.
+    A :class:`Question` is evidence that the data were read wrongly, with other readings. None is
+    returned for tallies of more classes, weights or other lenses, which cannot be judged. ``said``
+    maps options such as "probs" to the user's expressions for them, used in proposals; ``answers``
+    tells whether labels say if an answer was right, None if they may. O(C) for C cells.
     """
     if tally.n_classes > 2 or tally.weights is not None:
         return None
@@ -349,7 +359,9 @@ def rows_to_tally(
 ) -> tuple[Predictions, Lens]:
     """Return (rows, lens): validated rows for a tally, and the lens, by default the usual one.
 
-    StatisticError for designs that a tally does not keep, such as clusters.
+    ``probs``, ``labels`` and ``facts`` are the arguments of :meth:`Predictions.of`. ``lens`` says
+    which probabilities are assessed; None is the usual lens of tests. StatisticError for designs
+    that a tally does not keep, such as clusters, and for a lens that is not one of the package.
     """
     facts.setdefault("rounded", False)
     data = read_arguments(probs, labels, **facts).labelled("a tally")
@@ -377,7 +389,9 @@ def rows_to_tally(
 def event_through(through: Lens, data: Predictions) -> tuple[FloatArray, BoolArray]:
     """Return (predictions (n, 2), events (n,)) of the binary question that a lens leaves.
 
-    ``through`` is the lens; the first column is the probability of the event.
+    ``data`` are the rows and ``through`` is the lens, such as ``TopK(1)``; the first column is the
+    probability of the event, and ``events`` are booleans. StatisticError for a lens that leaves
+    more than two classes.
     """
     if isinstance(through, OneVsRest) and data.n_classes == 2:  # without copies
         c = data.class_index(through.c)
@@ -412,12 +426,13 @@ TALLIES_VERSION = 3
 class Tallies(AnyTally):
     """Tallies of the same rows through several lenses, and a sample of the rows for all else.
 
-    Verbs take them in place of predictions and look at the :class:`Tally` that fits their lens;
-    without a lens at the event of two classes, at the top class of more. What sums cannot answer,
-    such as whole vectors, other lenses and most statistics, is asked of a uniform sample of at most
-    50 000 rows, and a note says of how many. They add up by ``+``, to the same bits in any order.
+    A lens says which probabilities are assessed. Functions such as :func:`calibration_test` take
+    them in place of predictions and look at the :class:`Tally` that fits their lens; without a lens
+    at the event of two classes, at the top class of more. Sums cannot answer for whole vectors,
+    other lenses and most statistics: these are computed from a uniform sample of at most 50 000
+    rows, and a note says of how many. They add up by ``+``, to the same bits in any order.
 
-    ``members`` are the tallies, ``sample`` the rows of smallest rank and ``notes`` what was done to
+    ``members`` are the tallies, ``sample`` the sampled rows and ``notes`` what was done to
     the rows on the way in, both not part of the value.
 
     Examples
@@ -457,18 +472,24 @@ class Tallies(AnyTally):
         grid: int | None = None,
         **facts: Unpack[Facts],
     ) -> Self:
-        """Tally rows through several lenses.
+        """Tally rows through several lenses, and sample them.
 
         Parameters
         ----------
         probs, labels, **facts
             As in :meth:`Tally.of`.
         lenses : sequence of Lens, optional
-            What has sums of all rows. By default of two classes the event, of more the top class
-            and every class. Those that leave more than two classes are asked of the sample.
+            The events for which sums over all rows are kept; by default the event for two classes,
+            the top class and every class for more. Lenses that leave more than two classes are
+            answered from the sample.
         grid : int, optional
-            Cells of equal width, for all lenses; by default 4800, for each of more than two classes
-            480, or 240 where there are a hundred.
+            Cells of equal width, for all lenses; by default 4800, and 480 for each of more than two
+            classes, 240 from 100 classes on.
+
+        Returns
+        -------
+        Tallies
+            A tally for each lens, and a sample of at most 50 000 rows.
 
         Raises
         ------
@@ -492,10 +513,12 @@ class Tallies(AnyTally):
         part: np.uint64 | None = None,
         bound: np.uint64 = UNBOUNDED,
     ) -> Self:
-        """Tally one batch of a file, whose first row has the number ``first``.
+        """Tally ``data``, one batch of a file, whose first row has the number ``first``.
 
-        ``lenses`` (None for the usual ones) and ``grid`` are as in :meth:`of`. ``part`` is the hash
-        of the file and ``bound`` the largest rank of interest; see ``RowSample.of``.
+        ``lenses`` (None for the usual ones) and ``grid`` (cells of equal width, None for the usual
+        number) are as in :meth:`of`. ``part`` is the hash of the file, None for a hash of the
+        labels, and ``bound`` the largest rank with which a row can still enter the sample; see
+        ``RowSample.of``.
         """
         chosen = usual_lenses(data) if lenses is None else list(lenses)
         if not chosen:
@@ -525,7 +548,10 @@ class Tallies(AnyTally):
     ) -> Tallies:
         """Tally a Dask data frame where its partitions are; needs ``caltest[dask]``.
 
-        ``lenses`` are as in :meth:`of`, all else as in :func:`scan`.
+        ``lenses`` and ``grid`` are as in :meth:`of`; ``probs``, ``label`` and ``weights`` are
+        columns, and ``options`` the other keywords of :func:`scan` for reading, such as ``where``
+        and ``drop_missing``. TypeError for another frame, InvalidPredictionsError for one without
+        rows.
         """
         wanted = Wanted(probs, label, weights=weights, **options)
         counted = of_frame(frame, TallyReading(wanted, lenses, grid))
@@ -533,9 +559,9 @@ class Tallies(AnyTally):
 
     @cached_property
     def rows(self) -> Predictions | None:  # type: ignore[override]
-        """The sampled rows as Predictions; None if no sample was kept.
+        """The sampled rows as Predictions, at most 50 000; None if no sample was kept.
 
-        A note says how many rows they stand for.
+        A note of theirs says how many rows they stand for, unless they are all.
         """
         s = self.sample
         if s is None:
@@ -558,7 +584,10 @@ class Tallies(AnyTally):
 
     @property
     def lens(self) -> Lens:
-        """Default lens: the event for two classes, the top class for more."""
+        """Default lens: ``OneVsRest(1)`` for two classes, ``TopK(1)``, the top class, for more.
+
+        A single member has its own.
+        """
         usual: Lens = OneVsRest(1) if self.n_classes == 2 else TopK(1)
         return self.members[0].lens if len(self.members) == 1 else usual
 
@@ -576,7 +605,7 @@ class Tallies(AnyTally):
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """Names of the classes, if any."""
+        """Names of the classes in the order of their numbers; None if they have none."""
         return self.members[0].classes
 
     @property
@@ -601,13 +630,18 @@ class Tallies(AnyTally):
         return {"lenses": self.lenses}
 
     def through(self, lens: LensLike | None) -> Tally:
-        """Return the tally for a lens; StatisticError names the lenses if there is none."""
+        """Return the tally for a lens; StatisticError names the lenses there are if there is none.
+
+        A lens says which probabilities are assessed; None is the default lens, the event of two
+        classes or the top class of more.
+        """
         return self.source(lens).through(self.lens if lens is None else lens)
 
     def source(self, lens: LensLike | None) -> Tally:
         """Return the member tally from which the sums for a lens are derived.
 
-        Raises as :meth:`through`.
+        None is the default lens; the top class of two is derived from the event. StatisticError if
+        no sums were kept for the lens.
         """
         lens = self.lens if lens is None else lens
         if isinstance(lens, Lens):
@@ -631,9 +665,10 @@ class Tallies(AnyTally):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tallies) -> Tallies:
-        """Return the tallies of both sets of rows.
+        """Return the tallies of both sets of rows, lens by lens, with a sample of all rows.
 
-        StatisticError if lenses, grids or classes differ.
+        StatisticError if lenses, grids or classes differ. The sample is None if one of both has
+        none.
         """
         if not isinstance(other, Tallies):
             return NotImplemented
@@ -645,7 +680,7 @@ class Tallies(AnyTally):
         return Tallies(tuple(one + more for one, more in both), sample, notes)
 
     def to_json(self) -> str:
-        """Return the tallies as JSON text, numbers exact to the bit."""
+        """Return the tallies as JSON text, numbers exact to the bit, for :meth:`from_json`."""
         parts = ", ".join(member.to_json() for member in self.members)
         head = f'"caltest tallies": {TALLIES_VERSION}, "notes": {json.dumps(self.notes)}'
         sample = None if self.sample is None else self.sample.described()
@@ -685,9 +720,10 @@ class Tallies(AnyTally):
 
 
 def usual_lenses(data: Predictions) -> list[Lens]:
-    """Return the lenses of an audit that leave a binary question.
+    """Return the lenses of an audit that leave a binary question of ``data``.
 
-    They are the event for two classes, and the top class and each class for more.
+    They are ``OneVsRest(1)``, the event, for two classes, and ``TopK(1)``, the top class, then
+    ``OneVsRest(k)`` for each class for more.
     """
     if data.n_classes == 2:
         return [OneVsRest(1)]
@@ -695,7 +731,7 @@ def usual_lenses(data: Predictions) -> list[Lens]:
 
 
 def leaves_more_than_two(lens: LensLike, data: Predictions) -> bool:
-    """Return whether a lens leaves more than two classes."""
+    """Return whether a lens leaves more than two classes of the predictions ``data``."""
     if isinstance(lens, Partition):
         return len(lens.groups) > 2
     return lens.k > 1 if isinstance(lens, TopK) else lens == Canonical() and data.n_classes > 2
@@ -721,11 +757,12 @@ ROWS_FIRST_READ = 2**15
 class TallyReading:
     """Reader of tables and files into tallies, batch by batch.
 
-    ``wanted`` are the options of :func:`scan` that name columns; ``lens`` and ``grid`` are as
-    there. The first rows decide the rest: ``chosen``, the columns and how they are read (None
-    before), ``looks``, the lenses that are tallied, and ``notes`` on both. Ranks above ``bound``
-    cannot enter the sample of rows. ``head`` is the number of first rows, and ``parts`` has, by
-    column, the words such as "train" that name a part of a data set.
+    ``wanted`` are the options of :func:`scan` that name columns; ``lens``, the assessed
+    probabilities, and ``grid`` are as there. The first rows decide the rest: ``chosen``, the
+    columns and how they are read (None before), ``looks``, the lenses that are tallied, and
+    ``notes`` on both. Ranks above ``bound`` cannot enter the sample of rows. ``head`` is the number
+    of first rows, and ``parts`` maps a column to the words, such as "train", by which it names a
+    part of a data set.
     """
 
     wanted: Wanted = field(default_factory=Wanted)
@@ -752,10 +789,10 @@ class TallyReading:
         return {"lens": lens or repr(self.lens), "grid": repr(self.grid), **given}
 
     def choose(self, parts: Sequence[Path]) -> None:
-        """Choose columns and lenses from the first part that has rows.
+        """Choose columns and lenses from the first of the files ``parts`` that has rows.
 
-        InvalidPredictionsError if no part has rows, DoubtfulInputError if it is in doubt which
-        columns are meant.
+        They are kept in this reader, for all files. InvalidPredictionsError if no file has rows,
+        DoubtfulInputError if it is in doubt which columns are meant.
         """
         for part in parts:
             with naming_errors(part), opened_part(part, self.wanted) as table:
@@ -766,10 +803,10 @@ class TallyReading:
         raise InvalidPredictionsError(f"{parts[0].name}: there are no rows, nor in others")
 
     def choose_in(self, head: Table) -> None:
-        """Choose columns and lenses from the first rows of a table.
+        """Choose columns and lenses from ``head``, a table of the first rows.
 
-        DoubtfulInputError if in doubt. The fields ``chosen``, ``looks``, ``notes``, ``head`` and
-        ``parts`` are set.
+        The fields ``chosen``, ``looks``, ``notes``, ``head`` and ``parts`` of this reader are set.
+        DoubtfulInputError if it is in doubt which columns are meant.
         """
         alike = replace(self.wanted, weights=None)  # the first rows may have no weight
         data, _ = read_table(replace(head, first=True), alike)
@@ -780,12 +817,11 @@ class TallyReading:
         self._look(data)
 
     def asked_of_all(self, counted: Tally | Tallies) -> tuple[str, ...]:
-        """Run guards on the sums of all rows.
+        """Run guards on the sums of all rows; return notes, sentences for results.
 
-        Return notes, or raise DoubtfulInputError for a question.
-
-        ``counted`` are the sums, which know predictions and outcomes. A further note says which
-        questions were asked of the first rows only.
+        ``counted`` are the sums, which know predictions and outcomes. DoubtfulInputError is raised
+        if they raise a question, unless ``as_is`` answers it; then a note says so. A further note
+        says which questions were asked of the first rows only.
         """
         assert self.chosen is not None
         said = {option: self.chosen.sql(option) for option in self.chosen.terms}
@@ -808,9 +844,9 @@ class TallyReading:
         return (*notes, f"questions of further columns were asked of the first {self.head} rows")
 
     def _look(self, data: Predictions) -> None:
-        """Set ``looks``, the lenses to tally, from the user's ``lens`` and the first rows.
+        """Set ``looks``, the lenses to tally, from the user's ``lens`` and the first rows ``data``.
 
-        StatisticError for a word that is no lens.
+        StatisticError for a word or object that is no lens.
         """
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
@@ -825,7 +861,7 @@ class TallyReading:
         self.looks = tuple(looks)
 
     def steps(self, part: Path) -> Iterator[tuple[MaybeTally, int]]:
-        """Yield (tally, number of rows) for every batch of a file.
+        """Yield (tally, number of rows) for every batch of the file ``part``.
 
         The tally is None for a batch in which no row has weight.
         """
@@ -837,7 +873,8 @@ class TallyReading:
     def seen(self, part: Path) -> None:
         """Record which parts of a data set (train, test) an earlier counted file holds.
 
-        The words are added to the field ``parts``.
+        The words of its columns are added to the field ``parts`` of this reader; ``part`` is the
+        file.
         """
         if self.parts:
             with opened_part(part, self.wanted) as table:
@@ -849,9 +886,10 @@ class TallyReading:
             self.parts[name] |= words_in(table, self.chosen, self.wanted, name)
 
     def batches(self, table: Table) -> Iterator[tuple[MaybeTally, int]]:
-        """Yield (tally, number of rows) for every batch of a table.
+        """Yield (tally, number of rows) for every batch of an open ``table``.
 
-        The tally is None for a batch in which no row has weight.
+        The tally is None for a batch in which no row has weight. InvalidPredictionsError for a
+        table that lacks a column which the first file has.
         """
         assert self.chosen is not None
         refuse_lacking(self.chosen, table)
@@ -864,7 +902,7 @@ class TallyReading:
             yield tally, cells.frame.height
 
     def part_key(self, table: Table) -> np.uint64:
-        """Return a hash of the first labels of a file, which identifies it.
+        """Return a hash of the first 1024 labels of a file, which identifies it.
 
         0 if they cannot be read. ``table`` is the open file.
         """
@@ -902,10 +940,11 @@ class TallyReading:
     def tallied(
         self, data: Predictions, before: int = 0, part: np.uint64 | None = None
     ) -> Tally | Tallies:
-        """Return the tally of rows for the chosen lenses.
+        """Return the tally of the rows ``data`` for the chosen lenses.
 
         One lens gives a :class:`Tally`, several give :class:`Tallies` with a sample of rows.
-        ``before`` is the number of rows of the file before these, ``part`` the hash of the file.
+        ``before`` is the number of rows of the file before these, ``part`` the hash of the file,
+        None for a hash of the labels.
         """
         looks: Any = self.looks
         one = len(looks) == 1 and (self.lens is None or self.lens == "usual" or callable(self.lens))
@@ -931,7 +970,9 @@ def joined(a: MaybeTally, b: MaybeTally) -> MaybeTally:
 def naming_errors(part: Path | str, account: Callable[[], str] = str) -> Iterator[None]:
     """Context manager that adds the name of a file and the rows counted so far to errors.
 
-    ``part`` is the file; ``account()`` returns the text on the rows that were counted before.
+    ``part`` is the file, or a word for it; ``account()`` returns the text on the rows that were
+    counted before, by default "". InvalidPredictionsError and StatisticError are raised anew with
+    both.
     """
     try:
         yield
@@ -944,7 +985,8 @@ def naming_errors(part: Path | str, account: Callable[[], str] = str) -> Iterato
 def refuse_lacking(chosen: Chosen, table: Table) -> None:
     """Raise InvalidPredictionsError for a file that lacks a column which the first file has.
 
-    ``chosen`` are the columns chosen in the first file, ``table`` is the open file.
+    ``chosen`` has the columns chosen in the first file and how they are read; ``table`` is the open
+    file.
     """
     lacking = sorted(chosen.used - {*table.schema})
     if lacking:
@@ -966,8 +1008,9 @@ def refuse_in_memory(frame: object) -> None:
 def of_frame(frame: DataFrame, reading: TallyReading) -> Tally | Tallies:
     """Tally a Dask frame partition by partition.
 
-    ``reading`` has the options; the first rows decide, for all partitions, how columns are read.
-    Lenses as in :func:`scan`: one gives a Tally, several give Tallies.
+    ``reading``, a reader of tables into tallies, has the options of :func:`scan`; the first rows
+    decide, for all partitions, how columns are read. One lens gives a Tally, several give Tallies.
+    InvalidPredictionsError for a frame without rows, or whose weights are all 0.
     """
     dask = imported("dask", "dask", "Dask data frames")
     refuse_in_memory(frame)
