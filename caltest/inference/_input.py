@@ -440,9 +440,7 @@ def take_tally(
     verb: str, tally: AnyTally, labels: object, facts: RowFacts, lens: LensLike | None = None, *,
     whole: bool = False,
 ) -> AnyTally:  # fmt: skip
-    """Validate a tally for a public function.
-
-    Return its member for ``lens``, or all with ``whole``.
+    """Validate a tally; return its member for ``lens``, or all members with ``whole``.
 
     A tally has sums over fine bins in place of rows; ``lens`` None is its usual lens. ``verb`` is
     the name of the function that asks. StatisticError for ``labels`` other than None and for design
@@ -651,7 +649,7 @@ class Analysis:
     def rows(self) -> Predictions:
         """The validated data as rows, before the lens.
 
-        Only for data that are no tally (AssertionError).
+        AssertionError for a tally (sums over fine bins).
         """
         assert isinstance(self.data, Predictions)
         return self.data

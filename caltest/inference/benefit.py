@@ -347,7 +347,7 @@ def _null_of_total(
 class Redrawn:
     """Null distribution of T sums on labels redrawn by the design.
 
-    P-values and standard deviations.
+    It is kept as p-values and standard deviations.
 
     ``pvalues`` (T,) are two-sided, ``deviations`` (T,) the standard deviations of the redrawn sums.
     With clusters the kind of dependence with the largest value counts, for each sum on its own.
@@ -526,7 +526,7 @@ class UnitSums:
     def n_units(self) -> float:
         """Effective number of these units, (Σ m)² / Σ m² with m their masses.
 
-        N for n equal rows.
+        It is n for n rows without weights and clusters.
         """
         return float(self.mass.sum() / self.unit_mass)
 
@@ -551,7 +551,7 @@ def _moments(
 
     ``gains`` has the sums S_g (T,) and weights m_g of independent units g (rows or clusters), for T
     thresholds. ``ends`` (2, T) are two pseudo-units of average size that count ``pseudo`` times
-    each. A mean is a ratio of sums over units: errors are those of its linearisation, Σ_g (S_g −
+    each. A mean is a ratio of sums over units: errors follow from its linearisation, Σ_g (S_g −
     m_g mean). The quantile belongs to the confidence ``level``, two-sided.
     """
     from scipy.stats import t as student

@@ -712,7 +712,7 @@ class _Scored(NamedTuple):
         """Return (variance, degrees of freedom) of the weighted mean of row ``values`` (n,).
 
         The variance is over the independent units of these rows, which are clusters, or rows
-        without them; weights are those of this object.
+        without them; the weights of this object count.
         """
         if self.units:
             each = [
@@ -908,7 +908,7 @@ class ComparedModel:
     def lone_limit(self, z: float) -> float:
         """Return the upper limit of the error that units alone in a cell may add.
 
-        0 without any.
+        It is 0 without any.
 
         ``z`` is the normal quantile of the confidence level. A unit is a row or a cluster.
         """
@@ -988,7 +988,7 @@ class Difference:
     def freedom(self) -> float:
         """Degrees of freedom of the variance of the difference.
 
-        The smaller number of both models.
+        It is the smaller number of both models.
         """
         return min(self.a.error.freedom, self.b.error.freedom)
 

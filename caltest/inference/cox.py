@@ -206,12 +206,11 @@ def _read(
 ) -> tuple[Analysis, Likelihood]:
     """Return (analysis, (logits, events, weights)).
 
-    Validated data, and the arrays of the likelihood.
-
-    The arrays have shape (n,): log-odds of the predictions, outcomes (1 for the event), and weights
-    or None. A tally, which has sums over fine bins in place of rows, gives fractional outcomes with
-    the same likelihood. Parameters as in :func:`cox_recalibration`, ``facts`` by name.
-    StatisticError for weighted tallies and data without finite estimates.
+    They are the validated data behind the lens, and the arrays of the likelihood, of shape (n,):
+    log-odds of the predictions, outcomes (1 for the event), and weights or None. A tally, which has
+    sums over fine bins in place of rows, gives fractional outcomes with the same likelihood.
+    Parameters as in :func:`cox_recalibration`, ``facts`` by name. StatisticError for weighted
+    tallies and data without finite estimates.
     """
     analysis = Analysis.of("cox_recalibration", probs, labels, facts, lens=lens)
     if not analysis.from_sums:
@@ -310,9 +309,9 @@ def covariance_of(
 
 
 def units_of(source: RowsOrTally) -> IntArray:
-    """Return the number of the independent unit of every row, (n,).
+    """Return the number of the independent unit of every row of ``source``, integers (n,).
 
-    Its cluster, or the row itself.
+    A unit is the cluster of a row, or the row itself without clusters.
     """
     return np.arange(source.n) if source.clusters is None else by_appearance(source.clusters)
 

@@ -52,7 +52,7 @@ def agreeing_schemes(
 ) -> tuple[tuple[Coupled, ...], ClusterSummary | HorizonSummary | None]:
     """Return (schemes, summary).
 
-    How a test redraws labels of dependent rows, and what is said of it.
+    They are the ways in which a test redraws labels of dependent rows, and a summary of clusters.
 
     A scheme is a pair of a redraw scheme with one kind of dependence (shared labels, or shared
     correctness) and the factor κ that its draws lack in variance. The largest p-value over the
@@ -141,7 +141,7 @@ def _summary(
 ) -> ClusterSummary:
     """Return the summary of one column of clusters.
 
-    Sizes, dependence, effective number of clusters.
+    It has their sizes, their dependence, and their effective number.
 
     ``agreements`` measure the dependence of the rows, one for each coupling (shared label or shared
     correctness). ``limits`` has, by coupling, the upper confidence limits of the dependence λ, of
@@ -351,12 +351,10 @@ class CrossedError:
         whole = added(x, at, size)
 
         def products(values: FloatArray, others: FloatArray) -> FloatArray:
-            """Return the products of m pairs of parts.
-
-            Of residual sums, summed over classes, and of masses.
+            """Return the products of residual sums and of masses of m pairs of parts, (m, 2).
 
             ``values`` and ``others`` (m, d + 1) hold the d residual sums of m parts each, and last
-            their mass. The result has shape (m, 2).
+            their mass. The first column is summed over the classes.
             """
             both = values * others
             return np.column_stack([both[:, :-1].sum(axis=1), both[:, -1]])
@@ -614,9 +612,8 @@ class SquaredError:
     def freedom(self) -> float:
         """Degrees of freedom of this error's variance.
 
-        The effective number of units (rows or clusters) less 1.
-
-        They are infinite for rows of equal weight.
+        They are the effective number of units (rows or clusters) less 1, and infinite for rows of
+        equal weight.
         """
         mass = np.bincount(self.parts.unit, self.parts.mass)
         if self.parts.rows and mass.min() == mass.max():
@@ -629,7 +626,7 @@ class Few(NamedTuple):
     """Sums over L cells that leave some parts out; a part is one unit (row or cluster) in one cell.
 
     ``total`` (L,) is the weight W, ``sums`` (L, d) the residual sums S, ``totals`` (L,) |S|² − Σ
-    |S_u|² and ``apart`` (L,) W² − Σ W_u², where S_u and W_u are those of the units u that stay.
+    |S_u|² and ``apart`` (L,) W² − Σ W_u², with S_u and W_u the sums of the units u that stay.
     """
 
     total: FloatArray

@@ -149,7 +149,7 @@ def interval_of(
     """Return the confidence interval for validated data without subgroups.
 
     ``data`` are rows, or a tally with sums over fine bins in their place; ``run`` holds
-    n_resamples, rng and workers. Other parameters and errors are those of
+    n_resamples, rng and workers. Other parameters and errors as in
     :func:`confidence_interval`. A one-sided interval ends at the range of the error on the other
     side.
     """
@@ -201,8 +201,8 @@ def interval_problem(
     ``data`` are validated rows, or a tally of sums over fine bins. ``verb`` is the name of the
     public function in messages, ``side`` is "two-sided", "lower" or "upper", and ``run`` holds
     n_resamples, rng and workers. Other parameters as in :func:`confidence_interval`. In time
-    series, blocks of times are the independent units. StatisticError for options out of range, too
-    few clusters or blocks, and a statistic that fails.
+    series, blocks of times are the independent units. StatisticError for options out of range,
+    fewer clusters or blocks than are needed, and a statistic that fails.
     """
     check_run(**run)
     # Only what inversion reads off sums of cells may come from micro-cells without a loss.
@@ -352,7 +352,7 @@ class IntervalProblem:
     def alpha(self) -> float:
         """Error probability of one bound.
 
-        Half of 1 − level for a two-sided interval, else all of it.
+        It is half of 1 − level for a two-sided interval, else all of it.
         """
         alpha = (1.0 - self.level) / (2.0 if self.side == "two-sided" else 1.0)
         # 1 − 0.95 is not 0.05, and p-values of draws are such fractions

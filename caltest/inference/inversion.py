@@ -52,7 +52,7 @@ class UpperInversion:
     def high(self, alpha: float) -> float:
         """Return the largest error whose p-value is at least ``alpha``.
 
-        The upper confidence bound.
+        It is the upper confidence bound with error probability ``alpha``.
         """
         return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
 
@@ -89,10 +89,9 @@ def absolute_corrected(cells: CellNoise) -> float:
 def absolute_low(cells: CellNoise, alpha: float) -> float:
     """Return the lower bound of the true l1 error.
 
-    The smallest that the observed one does not refute.
-
-    An error is refuted if draws of the error reach the observed value with probability ``alpha`` or
-    less. ``cells`` has the observed residual sums, and draws of their noise.
+    It is the smallest error that the data do not refute. An error is refuted if draws of the error
+    reach the observed value with probability ``alpha`` or less. ``cells`` has the observed residual
+    sums, and draws of their noise.
     """
     observed = float(absolute_error(cells, cells.sums))
     error = cells.share_error(np.abs(cells.mean_residuals).sum(axis=1))
@@ -160,10 +159,9 @@ def squared_corrected(cells: CellNoise) -> float:
 def squared_low(cells: CellNoise, alpha: float) -> float:
     """Return the lower bound of the true squared error.
 
-    The smallest that the observed one leaves open.
-
-    An error is refuted if draws of the error reach the observed value with probability ``alpha`` or
-    less. ``cells`` has the observed residual sums, and draws of their noise.
+    It is the smallest error that the data do not refute. An error is refuted if draws of the error
+    reach the observed value with probability ``alpha`` or less. ``cells`` has the observed residual
+    sums, and draws of their noise.
     """
     observed = float(squared_error(cells, cells.sums))
     error = cells.share_error((cells.mean_residuals**2).sum(axis=1))
@@ -681,11 +679,10 @@ def event_counts(
 def class_counts(probs: FloatArray, starts: IntArray, shape: Shape, rng: Rng) -> FloatArray:
     """Return standardised class counts of L cells, (B, L, K).
 
-    Normal, multinomial in cells of few rows.
+    They are normal draws, but multinomial ones in cells of fewer than 10 rows.
 
     ``probs`` (n, K) are predictions in the order of cells, and ``starts`` (L + 1,) is where each
-    cell begins, and the last one ends. ``shape`` is (B, L, K) for B draws. Few are less than 10
-    rows.
+    cell begins, and the last one ends. ``shape`` is (B, L, K) for B draws.
     """
     draws = correlated_normals(probs, starts, shape, rng)
     for b, (first, last) in enumerate(pairwise(starts)):
@@ -774,7 +771,7 @@ class FollowedBounds:
 def followed_bounds(
     problem: FollowupProblem, number: IntArray, alpha: float, draws: int, rng: RNG
 ) -> FollowedBounds:
-    """Bound the error Σ_b |D_b| of predicted risks with follow-up; D_b is that of bin b.
+    """Bound the error Σ_b |D_b| of predicted risks with follow-up over the bins b.
 
     D_b is the share of the bin times observed − predicted in it. Each bound is wrong with a
     probability of about ``alpha`` at most. ``problem`` holds predictions and censored outcomes of n

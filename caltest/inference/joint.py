@@ -224,7 +224,7 @@ class _Jointly:
     def counted(self) -> tuple[Prepared, ...]:
         """These statistics, as a tuple, if all of them can count redrawn labels as drawn.
 
-        () otherwise.
+        It is () otherwise.
         """
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())

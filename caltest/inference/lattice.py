@@ -809,7 +809,7 @@ class EvidenceLaw:
     def pvalue(self, evidence: float) -> float:
         """Return the p-value of a segment's ``evidence``.
 
-        P(largest evidence ≥ it) under calibration.
+        It is the probability that the largest evidence of a calibrated model reaches it.
 
         For B redraws of which b reach it, it is (1 + b) / (1 + B); the largest over the redraw
         schemes counts.

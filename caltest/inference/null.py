@@ -224,7 +224,7 @@ def replicates_of(
     Return the values of the draws.
 
     ``prepared`` is the ``statistic`` with fixed predictions; the latter is named in errors, and
-    prepared anew where rows are resampled. ``scheme`` says what is drawn, and ``run`` holds
+    prepared anew where rows are resampled. ``scheme`` draws the data sets, and ``run`` holds
     n_resamples, rng and workers. ``factor`` is κ, by which squared residuals are inflated for
     clusters. ``stop_when`` maps values to booleans, the draws that reach the estimate, by which a
     run ends early; None draws all. StatisticError if the scheme does not fit the data.
@@ -527,7 +527,7 @@ def _reach(
 ) -> tuple[float, float]:
     """Return (largest value, slack).
 
-    How far a grid has to reach, and how much rounding it may bring.
+    They say how far a grid has to reach, and how much rounding it may bring.
 
     ``masses`` and ``values`` are lists with an array for each cell: probabilities and values ≥ 0 of
     its term. ``deviation`` is the standard deviation of the sum of terms and ``error`` a bound on

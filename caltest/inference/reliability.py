@@ -398,11 +398,11 @@ def simulated_bars(
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
     """Return ((low, high), number of draws, ending).
 
-    Ranges of observed − predicted in simulated data.
+    The first are ranges of observed − predicted in simulated data.
 
     ``data`` are the predictions and outcomes behind the lens, and ``cells`` the partitions of the
     rows for the first J classes; ``low`` and ``high`` follow each other class by class, (L,) for L
-    cells in all. ``scheme`` says what is drawn. If it resamples rows, as for the bars of
+    cells in all. ``scheme`` draws the data sets. If it resamples rows, as for the bars of
     Vaicenavicius et al. (2019, Fig. 4), the size of a cell varies; replicates in which a cell is
     empty do not count for it. With ``simultaneous`` all values lie within their bars with
     probability ``level``. ``run`` are n_resamples, rng and workers; the ending is "complete" or
@@ -700,7 +700,7 @@ def _band(count: FloatArray, p: FloatArray, y: FloatArray, shared: FloatArray, l
           simultaneous: bool) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Return (difference, low, high), (L,) each.
 
-    Observed − predicted of a first model less a second's.
+    The difference is observed − predicted of a first model less that value for a second.
 
     ``low`` and ``high`` are the ends of a confidence band at ``level``. ``count``, ``p`` and ``y``
     (2, L) are numbers of rows, sums of predictions and sums of outcomes in L bins, by model;

@@ -407,11 +407,11 @@ FIRST_ROWS = 200
 def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str, str]:
     """Return columns that equal a partner in all rows of one outcome, and in no other.
 
-    Name to name.
+    They are returned as a dict from the name of a column to the name of its partner.
 
     An answer and its key are such a pair, if the outcome is that the answer is right. Both are
     numbers or both text, without missing values. ``columns`` are features cut into cells, of the
-    rows of ``data``. The dict maps the name of a column to the name of its partner. O(d² + n) for d
+    rows of ``data``. O(d² + n) for d
     columns, if pairs differ early.
     """
     event, found = data.labels == 0, dict[str, str]()
@@ -633,7 +633,7 @@ ROWS_SAMPLED = 100_000
 def first_largest(values: FloatArray) -> int:
     """Return the index of the largest of ``values`` (m,).
 
-    The first of those equal up to rounding.
+    It is the first of values that are equal up to rounding.
     """
     return int(np.flatnonzero(values >= values.max() - TIES)[0])
 
@@ -813,7 +813,7 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
 def found_differences(scan: Scan, bar: float) -> tuple[tuple[float, float | None], ...]:
     """Return pairs (f, difference).
 
-    How large an error in a share f of the rows a search would find.
+    They say how large an error in a share f of the rows a search would find.
 
     f is 0.05 and 0.2. The difference between true and predicted probability in a share f of the
     rows is the one that a search finds with power 0.8, None if no difference suffices. ``scan`` has

@@ -150,7 +150,7 @@ class Monitor(Watch):
 
     @property
     def width(self) -> int:
-        """Numbers in a point of the history: rows and ``log_evidence``."""
+        """Number of entries of a history point, 2: the number of rows, and ``log_evidence``."""
         return 2
 
     def update(
@@ -199,10 +199,11 @@ class Monitor(Watch):
         return after._moved(neighbours=doubt, notes=data.notes)
 
     def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
-        """Return the monitor with an initial state for the classes of the data.
+        """Return the monitor with lens, classes and an initial state of the experts' wealth.
 
-        ``lens`` is the lens it gets, ``n_induced`` the number of classes behind it, ``time`` the
-        times of the rows, or None. A monitor that has seen rows keeps its state.
+        ``data`` are the first rows, or a tally of them; ``lens`` is the lens it gets, ``n_induced``
+        the number of classes behind it, and ``time`` the times of the rows, or None. A monitor that
+        has seen rows keeps its state. InvalidPredictionsError for other classes than before.
         """
         new = self._moved(**self._same_classes(data, time))
         if self.n:
@@ -213,7 +214,9 @@ class Monitor(Watch):
     def _after_tally(self, tally: AnyTally, time: object) -> Self:
         """Return the monitor after the rows of a tally, taken as one step at one ``time``.
 
-        ``time`` None stands for no times.
+        A tally has sums over fine bins in place of rows. ``time`` is a number or date, None for no
+        times. StatisticError for ``rounded=True``, and with ``change=True`` for more rows than
+        ``run_length``.
         """
         if self.rounded is True:
             raise StatisticError("rounded=True needs the rows: a tally is bet on as a whole")
@@ -233,8 +236,9 @@ class Monitor(Watch):
         return moved._moved(notes=tally.notes, walks=b"", grid="fine")
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, K + 2): probabilities, label, weight.
+        """Return the monitor after n more rows.
 
+        ``rows`` (n, K + 2) hold the probabilities of K classes, the label, and the weight.
         ``steps`` (n,) is the step of each row, one step for all rows of one time; ``times`` (n,)
         are the times, or None.
         """
@@ -259,11 +263,12 @@ class Monitor(Watch):
         return moved._moved(**began, shared_times=shared, grid=grid)
 
     def _certain(self, probs: FloatArray) -> tuple[BoolArray, str]:
-        """Return which rows have a probability of 0 that may be rounded, and the grid after them.
+        """Return (rows not bet on, grid) for predictions that may be rounded to 0 or 1.
 
-        ``probs`` (n, K) are predictions; rows are marked by booleans (n,). The grid is "round"
-        while all are multiples of 0.01, "fine" from the first other one on, or "unknown". Each row
-        is judged by the predictions up to it, so that splitting rows changes nothing.
+        ``probs`` (n, K) are predictions. The first are booleans (n,), True for rows with a
+        probability of 0 that may be rounded. The grid is "round" while all predictions are
+        multiples of 0.01, "fine" from the first other one on, or "unknown". Each row is judged by
+        the predictions up to it, so that splitting rows changes nothing.
         """
         certain = (probs == 0.0).any(axis=1)
         if probs.shape[1] > 2 or self.rounded != "auto":
@@ -275,7 +280,10 @@ class Monitor(Watch):
         return certain & known & ~fine, after
 
     def _after_one(self, row: FloatArray) -> Self:
-        """Return the monitor after one plain row: a faster path of ``_after``."""
+        """Return the monitor after one row of two classes without time, by a faster path.
+
+        ``row`` (1, 4) is (p, 1 − p, label, weight), p being the probability of label 1.
+        """
         state, path = np.frombuffer(self.state).copy(), np.array([[self.n + 1.0, 0.0]])
         mixture.bet_two(row, self.mode, state, path[0, 1:])
         p, _, y, _ = row[0].tolist()
@@ -295,9 +303,10 @@ class Monitor(Watch):
     ) -> Self:
         """Return the monitor with new state, evidence and sums, and an alarm if it is reached.
 
-        ``path`` (m, 2) has the number of rows and the log evidence after each, ``sums`` (m, 3) the
-        sums after each, ``state`` the wealth of all experts, ``steps`` the number of times so far.
-        ``impossible`` is the number of outcomes of probability 0 among the new rows.
+        ``path`` (m, 2) has the number of rows and the log evidence after each step, ``sums`` (m, 3)
+        are (number of rows, Σ p, Σ y) after each, ``state`` is the wealth of all experts, ``steps``
+        the number of steps so far, and ``times`` (m,) are their times, or None. ``impossible`` is
+        the number of outcomes of probability 0 among the new rows.
         """
         moved = self._traced(path, path[:, 1], times)
         if "alarm" in moved:
@@ -315,22 +324,23 @@ class Monitor(Watch):
 
     @property
     def _is_plain(self) -> bool:
-        """True if a row may be given as two numbers: two classes, no time, horizon or rounding."""
+        """True if a next row may be given as two numbers.
+
+        This needs earlier rows, two classes with label 1 as event, and no time, horizon or
+        rounding.
+        """
         plain = self.n > 0 and self.n_classes == 2 and self.horizon == 1 and self.time is None
         certain = self.rounded is False or (self.rounded == "auto" and self.grid == "fine")
         return plain and certain and isinstance(self.lens, OneVsRest) and self.lens.c == 1
 
     @property
     def mode(self) -> int:
-        """Kind of evidence, a constant.
-
-        CHANGE (only late experts bet) or MONITOR (early and late).
-        """
+        """Constant that says which experts bet: CHANGE (late ones) or MONITOR (early and late)."""
         return CHANGE if self.change else MONITOR
 
     @property
     def alarm_at(self) -> float:
-        """``log_evidence`` at which the alarm is raised."""
+        """Natural logarithm of the e-value at which the alarm is raised."""
         if not self.change:
             return -log(self.alpha)
         # Overlapping processes have no common filtration: P(alarm by t) ≤ t / (2 run_length).
@@ -338,16 +348,20 @@ class Monitor(Watch):
 
     @property
     def log_evidence(self) -> float:
-        """Logarithm of the e-value; 0 before the first row."""
+        """Natural logarithm of the e-value; 0 before the first row.
+
+        It is infinite once an outcome of probability 0 occurred.
+        """
         if self.n == 0:
             return 0.0
         now = self._of_all(np.frombuffer(self.state).reshape(self.horizon, -1))
         return np.inf if now >= REFUTED else now
 
     def _of_all(self, states: FloatArray) -> float:
-        """Return the log e-value of all h processes together, shape () from ``states`` (h, size).
+        """Return the log e-value of all h betting processes together, a float.
 
-        It is their largest log wealth, less log h unless the monitor is for changes.
+        ``states`` (h, size) is the wealth of the experts of each process. The result is the largest
+        log wealth of a process, less log h unless the monitor is for changes.
         """
         now = float(mixture.scalar(states, mixture.NOW).max())
         return now - (0.0 if self.change else log(self.horizon))
@@ -359,12 +373,15 @@ class Monitor(Watch):
 
     @property
     def pvalue(self) -> float | None:
-        """1 / max M_s, valid at any time; None with ``change=True``."""
+        """1 / (largest e-value so far), valid at any time; None with ``change=True``."""
         return None if self.change else exp(-max(self.highest, 0.0))
 
     @property
     def history(self) -> FloatArray:
-        """Rows and ``log_evidence`` after them, shape (m, 2): at most 512 points, and the last."""
+        """Points (number of rows, ``log_evidence``), shape (m, 2).
+
+        There are at most 512 points, and the last row.
+        """
         points = self._points()
         if self.n % self.every and not (len(points) and points[-1, 0] == self.n):
             points = np.vstack([points, [self.n, self.log_evidence]])
@@ -377,17 +394,27 @@ class Monitor(Watch):
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean prediction and observed event rate of the rows in ``sums``; NaN without rows."""
+        """(mean prediction, observed event rate) of all rows so far; NaN without rows.
+
+        For more than two classes the event is that the most likely class occurs.
+        """
         return means_of(self.sums)
 
     @property
     def means_since_alarm(self) -> tuple[float, float]:
-        """Mean prediction and observed event rate of the rows after the alarm; NaN without rows."""
+        """(mean prediction, observed event rate) of the rows after the alarm.
+
+        Both are NaN without such rows, and without an alarm.
+        """
         return means_of(self.sums, self.alarm_sums or self.sums)
 
     @property
     def within_rounding(self) -> bool:
-        """True if rounding to 0.01 may explain an alarm about rare events; see the class."""
+        """True if rounding to 0.01 may explain an alarm about rare events; False without an alarm.
+
+        All predictions are multiples of 0.01, the mean prediction at the alarm is within 0.05 of 0
+        or 1, and both the observed rate and the best expert there are within 0.005 of it.
+        """
         if self.grid != "round" or self.alarm_sums is None:
             return False
         p, rate = means_of(self.alarm_sums)
@@ -398,13 +425,16 @@ class Monitor(Watch):
 
     @property
     def leader(self) -> str:
-        """Description of the expert with most wealth, such as "overconfident, slope 0.78"."""
+        """Description of the betting expert with most wealth, such as "overconfident, slope 0.78".
+
+        It is "no rows yet" before any expert has bet.
+        """
         return self._leader()[1] if self.n >= (EVERY if self.change else 1) else "no rows yet"
 
     def best_curve(self, p: FloatArray) -> FloatArray:
-        """Return the best expert's probabilities for predictions ``p`` of the event, (m,) each.
+        """Return the probabilities that the expert with most wealth states, (m,).
 
-        Predictions are between 0 and 1, ends excluded.
+        ``p`` (m,) are predictions of the event, between 0 and 1, ends excluded.
         """
         return self._leader()[2](p)
 
@@ -454,11 +484,12 @@ class Monitor(Watch):
 def sums_after(
     sums: tuple[float, ...], probs: FloatArray, labels: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (addends, running sums), (n, 3) each, of 1, p and y over rows.
+    """Return (addends, running sums), (n, 3) each, of 1, p and y over n rows.
 
-    p and y are of the event, or of the most likely class for more than two classes. ``sums`` are
-    those before the rows. Running sums are equal to the bit however rows are split into updates.
-    ``probs`` (n, K) and ``labels`` (n,) are the rows.
+    ``probs`` (n, K) and ``labels`` (n,) are the rows. p is the probability of the event (column 0),
+    y whether label 0 occurred; for more than two classes they are of the most likely class.
+    ``sums`` are the three sums before the rows. Running sums are equal to the bit however rows are
+    split into updates.
     """
     rows = np.arange(len(probs))
     top = probs.argmax(axis=1) if probs.shape[1] > 2 else np.zeros_like(labels)
@@ -469,11 +500,12 @@ def sums_after(
 def bet_dealt(
     rows: FloatArray, sizes: IntArray, dealt: IntArray, mode: int, states: FloatArray
 ) -> FloatArray:
-    """Bet on rows in groups; return the largest log wealth after each group, (T,).
+    """Bet on rows in T groups; return the largest log wealth of h processes after each group, (T,).
 
     ``rows`` (n, K + 2) hold probabilities, label and weight, and ``sizes`` (T,) the numbers of rows
-    of the groups. ``dealt`` (T,) is the index of the state that bets on each group. ``states`` are
-    updated in place. ``mode`` selects the experts, STATIC, MONITOR or CHANGE.
+    of the groups. ``states`` (h, size) is the wealth of the experts of each process, updated in
+    place, and ``dealt`` (T,) the index of the process that bets on each group. ``mode`` selects the
+    experts: STATIC (early ones), CHANGE (late ones) or MONITOR (both).
     """
     labels, bet_of = rows[:, -2].astype(np.int64), np.repeat(np.arange(sizes.size), sizes)
     highest, every = np.full(sizes.size, -np.inf), np.arange(sizes.size)
@@ -500,11 +532,12 @@ def refuse_large(weights: FloatArray) -> None:
 
 
 def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
-    """Raise an error for a time on which the bet has been made already.
+    """Raise an error for rows whose time leaves no valid bet on them.
 
-    ``times`` (m,) are the times of the new rows. ``over`` is the time that is over in words, None
-    if there is none; otherwise InvalidPredictionsError. ``n_classes`` is the number of classes
-    behind the lens: rows that share a time need two, and StatisticError is raised for more.
+    ``times`` (m,) are the times of the new rows. ``over`` is a time, in words, on which the bet has
+    been made already, None if there is none: InvalidPredictionsError. ``n_classes`` is the number
+    of classes behind the lens: rows that share a time need two, and StatisticError is raised for
+    more.
     """
     if over is not None:
         raise InvalidPredictionsError(
@@ -521,9 +554,10 @@ def refuse_times(times: FloatArray, n_classes: int, over: str | None) -> None:
 
 
 def one_row(probs: object, labels: object) -> FloatArray | None:
-    """Return a single row given as two numbers, or lists of one; None for other input.
+    """Return a single row (p, 1 − p, label, weight), shape (1, 4); None for any other input.
 
-    The row is (p, 1 − p, label, weight), shape (1, 4).
+    ``probs`` is a float p in [0, 1] and ``labels`` 0 or 1, or both are lists or arrays of one such
+    number. The weight is 1.
     """
     if isinstance(probs, (list, np.ndarray)) and isinstance(labels, (list, np.ndarray)):
         if len(probs) != 1 or len(labels) != 1:
@@ -547,13 +581,15 @@ WEALTH_LOST, POOL_CUT = 1e-280, 575.0
 def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
     """Bet on all rows of a tally at once; the ``state`` of two classes is updated in place.
 
-    ``mode`` selects the experts, STATIC, MONITOR or CHANGE. An expert says q where the prediction
-    is p. In each cell it shifts the log-odds by θ = logit q − logit p, taken at the cell's centre,
-    so that the rows gain the factor exp(θ Σ y − Σ log(1 − p + p e^θ)). Its mean is 1 under
-    calibration for any θ that is a function of the cell. The second sum is taken over the Gauss
-    quadrature nodes of the cell, which never makes it smaller, because the fourth derivative of the
-    logarithm in p is negative (the quadrature error), and so is the second, where one node stands
-    for several rows. O(C) for each of 212 experts.
+    A tally has sums over C fine bins in place of rows; ``state`` is the wealth of the experts, see
+    :func:`caltest.nulls.bets.start`. ``mode`` selects them: STATIC (early ones), CHANGE (late ones)
+    or MONITOR (both). An expert says q where the prediction is p. In each bin it shifts the
+    log-odds by θ = logit q − logit p, taken at the bin's centre, so that the rows gain the factor
+    exp(θ Σ y − Σ log(1 − p + p e^θ)). Its mean is 1 under calibration for any θ that is a function
+    of the bin. The second sum is taken over the Gauss quadrature nodes of the bin, which never
+    makes it smaller, because the fourth derivative of the logarithm in p is negative (the
+    quadrature error), and so is the second, where one node stands for several rows. StatisticError
+    for a tally of weighted rows. O(C) for each of some 200 experts.
     """
     micro = TallyProblem.of(tally)
     if micro.tally.strata.tolist() != [1.0]:
@@ -588,10 +624,11 @@ def bet_sums(tally: AnyTally, mode: int, state: FloatArray) -> None:
 
 
 def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[float, float]:
-    """Multiply wealth in place by factors given as logarithms; return (sum, log scale).
+    """Multiply experts' wealth in place by factors given as logarithms; return (sum, log scale).
 
-    ``pool`` is the wealth of the experts and ``earned`` their log factors, same shape. The log
-    scale, ``scale`` before, is taken out of the pool so that it does not overflow.
+    ``pool`` is the wealth of the experts, in units of exp(``scale``), and ``earned`` their log
+    factors, same shape. The largest entry becomes 1: its logarithm is added to the scale, so that
+    the pool does not overflow. The sum is that over the pool.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(pool) + earned
@@ -604,9 +641,9 @@ def _multiplied(pool: FloatArray, earned: FloatArray, scale: float) -> tuple[flo
 def _earned(micro: TallyProblem) -> tuple[FloatArray, FloatArray]:
     """Return the log factors that a tally gives the experts, as arrays (F,) and (N, 11).
 
-    The first is for the experts outside the tree, the second for shifts at the nodes of the tree.
-    ``micro`` holds the cells of the tally; F and N are the numbers of experts outside the tree and
-    of nodes.
+    The first is for F experts who recalibrate all predictions, the second for 11 shifts of the
+    log-odds at each of N nodes of a tree over the range of predictions. ``micro`` holds the sums
+    over the fine bins of the tally.
     """
     open_cells = np.flatnonzero((micro.centre > 0.0) & (micro.rest > 0.0))
     p, rest = micro.centre[open_cells], micro.rest[open_cells]
@@ -765,7 +802,7 @@ def of_impossible(count: int, settled: bool) -> str:
     """Return the printed line on outcomes that had probability 0; ``count`` is their number.
 
     ``settled`` says that they are counted as evidence; otherwise they were not bet on, as their
-    probability may have been rounded.
+    probability may have been rounded. The line says how to begin anew.
     """
     words = "which settles it, unless probabilities were rounded to 0: then give them unrounded, "
     words += "or begin anew with rounded=True (--rounded)"
@@ -775,10 +812,10 @@ def of_impossible(count: int, settled: bool) -> str:
 
 
 def summary_lines(monitor: Monitor) -> list[str]:
-    """Return the lines of a monitor's printed summary, a list of strings.
+    """Return the lines of a monitor's printed summary, a list of plain text.
 
-    They say rows, lens, evidence and alarm; the last ones of the print, on the recipe, are left
-    out.
+    They say rows, evidence, alarm, means and the best-supported alternative; the last lines of the
+    print, notes and options, are left out.
     """
     question = "has it become miscalibrated?" if monitor.change else "is it miscalibrated?"
     value, rings = format_evalue(monitor.log_evidence), format_evalue(monitor.alarm_at)

@@ -33,10 +33,11 @@ ROWS_OF_A_FILE = 20
 
 
 class Count(NamedTuple):
-    """Numbers of rows of a file: counted by a run, waiting for a label, and left out.
+    """Numbers of rows of a file: counted by this run, waiting for a label, and left out.
 
-    ``new`` rows were counted by this run. ``lost`` are the numbers of the rows left out since they
-    have no label, ``late`` of rows that waited until later ones were bet on without them.
+    ``new`` rows were counted and ``waiting`` rows wait. ``lost`` are the numbers (from 1) of the
+    rows left out since they have no label, ``late`` of rows that waited until later ones were bet
+    on without them.
     """
 
     new: int = 0
@@ -46,9 +47,10 @@ class Count(NamedTuple):
 
 
 class FirstWaiting(NamedTuple):
-    """First row of a file that waits for its outcome.
+    """First row of a file that waits for its outcome; ``str`` gives a sentence on it.
 
-    ``unfinished`` says that its line is incomplete, ``later`` that later rows have labels.
+    ``row`` is its name in messages, such as "row 12 of a.csv". ``unfinished`` says that its line is
+    incomplete, ``later`` that later rows have labels.
     """
 
     row: str
@@ -69,13 +71,15 @@ class FirstWaiting(NamedTuple):
 
 @dataclass(frozen=True)
 class CountedPart:
-    """File of a monitor: its rows in the order in which they count, and how many are counted.
+    """File of a monitor: its m rows in the order in which they count, and how many are counted.
 
     ``probs`` has shape (m, K); ``labels``, ``times`` and ``numbers``, the rows' numbers in
     messages, have shape (m,). A label is −1 where there is none; ``unfinished`` (m,) marks a last
-    line without its end. ``dated`` says whether times are dates. ``lost`` are indices of rows whose
-    label is not waited for, and ``waited`` is the number of rows that waited at the end of the last
-    run. ``columns`` are those of predictions and labels.
+    line without its end. ``dated`` says whether times are dates, in seconds since 1970. ``columns``
+    are the names of the columns read, ``classes`` the names of the classes or None, and ``notes``
+    sentences on the reading. ``counted`` is the number of rows counted by earlier runs, ``lost``
+    are indices of rows whose label is not waited for, and ``waited`` is the number of rows that
+    waited at the end of the last run.
     """
 
     path: Path
@@ -93,10 +97,11 @@ class CountedPart:
     waited: int = 0
 
     def after(self, record: FileRecord) -> CountedPart:
-        """Return the file with its first rows marked as counted, as a record of it says.
+        """Return the file with its first rows marked as counted, as a record of earlier runs says.
 
-        ``record`` is a dict with the number of counted rows, their hash, and the rows given up.
-        Labels that the record has given up waiting for stay lost.
+        ``record`` is a dict with the number of counted rows (``rows``), the indices of rows given
+        up (``lost``), and the number of rows that waited (``waiting``). Labels that were given up
+        stay lost.
         """
         labels, lost = self.labels.copy(), record.get("lost", ())
         labels[[place for place in lost if place < labels.size]] = -1
@@ -104,23 +109,23 @@ class CountedPart:
         return replace(self, labels=labels, counted=record["rows"], lost=tuple(lost), waited=waited)
 
     def late(self, watch: Monitor) -> BoolArray:
-        """Return which rows not yet counted have a time already bet on, booleans (m,).
+        """Return which rows of this file, not yet counted, have a time already bet on.
 
-        They are too late for a bet at their time. ``watch`` is the monitor, which knows the last
-        time.
+        The booleans have shape (m − c,), for the m − c rows after the c counted ones. ``watch`` is
+        the monitor, which knows the last time.
         """
         return is_over(self.times[self.counted :], watch)
 
     def is_after(self, record: FileRecord) -> bool:
-        """Return whether the file begins with the rows of a record, and so continues it.
+        """Return whether this file begins with the rows of a record, and so continues it.
 
-        ``record`` is a dict with the number of counted rows and their hash.
+        ``record`` is a dict with the number of counted rows (``rows``) and their hash (``sha256``).
         """
         count, same = record["rows"], self.after(record)
         return count <= self.labels.size and same.mark(count) == record["sha256"]
 
     def row(self, place: int, timed: bool) -> str:
-        """Return the name of a row in messages: its number in the file, its time, the file.
+        """Return the name of a row in messages, such as "row 12 (2024-05-01) of a.csv".
 
         ``place`` is its index; the time is left out unless rows are ``timed``.
         """
@@ -128,20 +133,23 @@ class CountedPart:
         return f"row {self.numbers[place]}{when} of {self.path.name}"
 
     def mark(self, count: int) -> str:
-        """Return a hash of the first ``count`` rows."""
+        """Return a hash (hexadecimal text) of the first ``count`` rows of this file, in order."""
         return fingerprint(self.probs[:count], self.labels[:count], self.times[:count])
 
     def bag(self, count: int) -> str:
-        """Return a hash of the first ``count`` rows that ignores their order.
+        """Return a hash, as text, of the first ``count`` rows that ignores their order.
 
-        It is "" if too few of the rows differ.
+        It is "" if fewer than 20 of the rows are distinct.
         """
         columns = [self.probs.view(np.int64), self.labels, self.times.view(np.int64)]
         rows = row_numbers(np.column_stack(columns)[:count])
         return f"{count} {rows.sum():x}" if np.unique(rows).size >= ROWS_OF_A_FILE else ""
 
     def begins(self, other: CountedPart) -> bool:
-        """Return whether another file is a copy or continuation of this one."""
+        """Return whether the ``other`` file is a copy or continuation of this one.
+
+        Files of fewer than 20 rows are none.
+        """
         n, m = self.labels.size, other.labels.size
         begins = ROWS_OF_A_FILE <= n <= m and other.mark(n) == self.mark(n)
         return begins or bool(n == m and self.bag(n) and self.bag(n) == other.bag(n))
@@ -160,10 +168,11 @@ def is_over(times: FloatArray, watch: Monitor) -> BoolArray:
 def not_given(
     records: dict[str, FileRecord], parts: list[CountedPart], before: Monitor, watch: Monitor
 ) -> list[str]:
-    """Return notes on waiting rows in files that are not given now.
+    """Return notes on waiting rows in files that are not given now, a list of sentences.
 
     They name rows that still wait, and rows that were passed over because later ones were bet on.
-    ``parts`` are the files given, ``records`` are kept from earlier runs by file. ``before`` is the
+    ``records`` are kept from earlier runs, by path of the file: dicts with the numbers of rows
+    counted and waiting. ``parts`` are the files given now, with their rows. ``before`` is the
     monitor before this run, ``watch`` after it.
     """
     notes, files = list[str](), {str(part.path) for part in parts}
@@ -184,7 +193,10 @@ def not_given(
 
 
 def new_state(state: Path) -> Reading:
-    """Return a suggested option ``state`` that names a new file beside the ``state`` in use."""
+    """Return a suggested value of the option ``state``: a new file beside the ``state`` in use.
+
+    It is a :class:`Reading`, one way to read the input, which error messages offer as a command.
+    """
     return Reading({"state": str(next_name(state))}, "the rows are of another model")
 
 
@@ -196,10 +208,10 @@ def refuse_misfits(
 ) -> None:
     """Raise InvalidPredictionsError for files that do not continue the counted ones.
 
-    These are files of another model, files with other classes, rows that come too late, and
-    repeated rows. ``records`` are kept from earlier runs by file, ``parts`` the files given now,
-    ``watch`` is the monitor. ``options`` are the options of the command by name, which messages
-    mention.
+    These are files of another model, files with other classes or columns, rows that come too late,
+    and copies. ``watch`` is the monitor, ``parts`` are the files given now, with their rows, and
+    ``records`` the records of files from earlier runs, by path. ``options`` are the options of the
+    command by name, of which ``state``, ``time``, ``probs`` and ``label`` are read.
     """
     state = options["state"]
     if watch.time is not None and options["time"] is None:
@@ -246,12 +258,13 @@ def refuse_misfits(
 def recorded(
     records: dict[str, FileRecord], part: CountedPart, rows: int, lost: IntArray, timed: bool
 ) -> dict[str, FileRecord]:
-    """Return the records of files by name, updated by one file with ``rows`` counted rows.
+    """Return the ``records`` of files by path, updated by one file with ``rows`` counted rows.
 
-    ``part`` is the file; its first rows are counted. A record, a dict, has the number of counted
-    rows, hashes of them, and the rows given up; one under an old name of the file is removed.
-    ``lost`` are the indices of rows that were passed over without their label. ``timed`` says
-    whether rows have times.
+    ``part`` is the file, with its rows. Its record is a dict: numbers of rows counted (``rows``)
+    and waiting (``waiting``), time of the first of these (``since``) or None, indices of rows given
+    up (``lost``), hashes, file size, and column names. A record of the same rows under an old name
+    of the file is removed. ``lost`` are the indices of rows that were passed over now without their
+    label. ``timed`` says whether rows have times.
     """
     labels = part.labels.copy()
     labels[lost] = -1  # as they are taken at the next run
@@ -268,7 +281,7 @@ def recorded(
 
 
 def tally_in(path: Path) -> Tally | None:
-    """Return the tally in a file, or None if it holds none."""
+    """Return the tally (sums over fine bins) that a JSON file holds; None for any other file."""
     content = path.read_bytes() if path.is_file() else b""
     if content.startswith(f'{{"{FORM}":'.encode()):
         return Tally.from_json(content.decode())
@@ -280,8 +293,10 @@ def added(
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count]]:
     """Update the monitor by new tallies, each as one batch; return (monitor, records, counts).
 
-    ``tallies`` are by file, ``records`` by file from earlier runs. Records say which tallies are
-    counted; counts are the numbers of rows counted from each file.
+    ``watch`` is the monitor. ``tallies`` (sums over fine bins in place of rows) are by path of the
+    file, as are ``records``, the records of files from earlier runs, which say which are counted.
+    ``counts`` has the number of rows counted from each file, by its name. InvalidPredictionsError
+    for a file whose content has changed since it was counted.
     """
     counts = {}
     for path, tally in tallies.items():
@@ -308,10 +323,12 @@ def counted(
 ) -> tuple[Monitor, dict[str, FileRecord], dict[str, Count], FirstWaiting | None]:
     """Update the monitor by new rows of files; return (monitor, records, counts, first waiting).
 
-    ``records`` (what earlier runs counted, by file) and ``parts`` (the files) go in. ``counts`` has
-    the numbers of rows counted, waiting and left out by file; the last is the first row that waits
-    for its label, or None. ``options`` are the options of the command by name: with
-    ``drop_missing`` a row without a label is left out for good if a later row (or time) has one.
+    ``watch`` is the monitor, ``records`` are the records of earlier runs by path, and ``parts`` the
+    files with their rows. ``options`` are the options of the command by name: with ``drop_missing``
+    a row without a label is left out for good if a later row (or time) has one. ``counts`` has the
+    numbers of rows counted, waiting and left out by name of the file; the last is the first row
+    that waits for its label, or None. InvalidPredictionsError for files that do not continue the
+    counted ones.
     """
     timed, counts = options["time"] is not None, dict[str, Count]()
     refuse_misfits(watch, records, parts, options)
@@ -353,7 +370,7 @@ def counted(
 def in_words(name: str, count: Count) -> str:
     """Return a sentence on the rows of a file that were counted, wait, or were left out.
 
-    ``name`` is the file's name, ``count`` has the numbers.
+    ``name`` is the file's name; ``count`` has the numbers of rows, and the row numbers left out.
     """
     text = f"{name}: {count.new} new rows, {count.waiting} wait for a label"
     reasons = {"without one left out for good": count.lost}

@@ -198,7 +198,10 @@ class Revisions:
             )
 
     def _grid(self) -> float:
-        """Return the coarsest grid, such as 0.01, on which most forecasts lie, or 0.0."""
+        """Return the coarsest grid, such as 0.01, on which most forecasts lie, or 0.0.
+
+        Most are two thirds; forecasts of 0 and 1 do not count.
+        """
         inside = self.probs[(self.probs > 0.0) & (self.probs < 1.0)]
         for grid in GRIDS if inside.size else ():
             if (np.abs(inside / grid - np.rint(inside / grid)) < 1e-6).mean() >= ON_GRID:
@@ -278,7 +281,7 @@ class Revisions:
 
     @property
     def evidence(self) -> float:
-        """E-value after the last time."""
+        """E-value against unpredictable revisions after the last time; see :meth:`test`."""
         return self.test().evidence
 
     def __str__(self) -> str:
@@ -286,9 +289,10 @@ class Revisions:
 
     @cached_property
     def _rows(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Rows as (question, time, forecast), (m,) each, sorted by question and time.
+        """Forecasts as three arrays (question, time, forecast), (m,) each, by question and time.
 
-        A known outcome is added as the last forecast of its question.
+        Questions are numbered from 0. A known outcome is added as the last forecast of its
+        question, at a time after all others.
         """
         known = np.flatnonzero(~np.isnan(self.outcomes))
         end = self.times.max() + 1.0
@@ -300,7 +304,11 @@ class Revisions:
 
     @cached_property
     def _steps(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Revisions as (question, change, forecast before it), (m,) each."""
+        """Revisions as three arrays (question, change, forecast before it), (m,) each.
+
+        Questions are numbered from 0; a change is a forecast less the one before, in the order of
+        time.
+        """
         question, _, p = self._rows
         later = np.flatnonzero(np.diff(question) == 0)
         return question[later], np.diff(p)[later], p[later]
@@ -308,7 +316,8 @@ class Revisions:
     def _wealth(self) -> tuple[FloatArray, FloatArray]:
         """Return (times, log wealth), shapes (m,) and (m, 18).
 
-        ``times`` are the distinct times; log wealth is that of the 18 betting experts after each.
+        ``times`` are the m distinct times in increasing order; log wealth (natural) is the wealth
+        of each of the 18 betting experts after each, 0 at the start.
         """
         question, times, p = self._rows
         starts = np.flatnonzero(np.diff(question, prepend=-1))
@@ -354,13 +363,12 @@ class Revisions:
         return float(movement.sum()), float((movement - excess).sum()), evidence
 
     def _effect(self, level: float) -> tuple[float, float, float]:
-        """Return (effect, low, high).
+        """Return (effect, low, high): how far revisions go, compared with unpredictable ones.
 
-        1 − Σ d_t d_{t−1} / Σ d²_{t−1}, with its interval at ``level``.
-
-        d_t are the changes of a question's forecast. The effect is 1 for a martingale and below 1
-        for momentum. The interval is by the jackknife over groups of questions; NaN where it cannot
-        be estimated.
+        The effect is 1 − Σ d_t d_{t−1} / Σ d²_{t−1}, with d_t the changes of a question's forecast.
+        It is 1 for a martingale and below 1 for momentum. The interval has the ``level``, by the
+        jackknife over groups of questions. NaN where the effect, or its interval, cannot be
+        estimated.
         """
         from scipy.stats import t as student
 
@@ -395,7 +403,7 @@ def _settled(
     floor: float,
     gain: FloatArray,
 ) -> None:
-    """Compute the growth of every expert's log wealth at every row, written into ``gain``.
+    """Compute the growth of the log wealth of 6 · S experts at every row, written into ``gain``.
 
     ``p`` (n,) are forecasts ordered by question, then time; ``starts`` (Q,) is the first row of
     each question, and ``stakes`` (S,) the shares of wealth that are bet. ``gain`` (n, 6 · S) holds
@@ -435,7 +443,11 @@ def _settled(
 
 
 def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
-    """Return (given, forecasts), (n,) each: which rows hold a forecast, and it, or 0."""
+    """Return (given, forecasts), (n,) each: booleans for rows with a forecast, and it, or 0.
+
+    ``values`` (n,) is an array of numbers, with NaN or None for a missing forecast.
+    InvalidPredictionsError for values outside [0, 1].
+    """
     if values.dtype.kind == "O":
         values = np.array([np.nan if v is None else v for v in values])
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)
@@ -448,10 +460,12 @@ def _as_forecasts(values: Any) -> tuple[Any, FloatArray]:
 
 
 def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArray:
-    """Return the outcome of each question, (Q,); NaN while it is open.
+    """Return the outcome (0.0 or 1.0) of each of Q questions, (Q,); NaN while it is open.
 
-    ``outcomes`` are a value for each row, or a mapping by question. ``names`` (Q,) are the
-    questions and ``number`` (n,) is the question of each row.
+    ``outcomes`` are a value for each of n rows, a mapping by name of the question, or None.
+    ``names`` (Q,) are the names of the questions and ``number`` (n,) is the index of each row's
+    question. InvalidPredictionsError for other values, unknown questions, and a question with two
+    outcomes.
     """
     if outcomes is None:
         return np.full(names.size, np.nan)
@@ -493,10 +507,10 @@ def _outcome_of_each(outcomes: object, names: Any, number: IntArray) -> FloatArr
 
 
 def _one_a_question(marks: IntArray, number: IntArray, names: Any, what: str) -> IntArray:
-    """Return the group of each question, shape (Q,), numbered from 0.
+    """Return the group of each of Q questions, integers (Q,), numbered from 0.
 
-    ``marks`` (n,) are the groups of the rows, ``number`` (n,) the questions of the rows, ``names``
-    (Q,) the names of the questions, and ``what`` the name of the column in messages.
+    ``marks`` (n,) are the groups of n rows, ``number`` (n,) the indices of their questions,
+    ``names`` (Q,) the names of the questions, and ``what`` the name of the argument in messages.
     InvalidPredictionsError if the rows of a question are in two groups.
     """
     result = np.zeros(names.size, dtype=np.int64)

@@ -54,10 +54,12 @@ class Watch(Result):
     """Base class of monitors; an update returns a new monitor and leaves the old one unchanged.
 
     ``n`` rows in ``steps`` times were seen. ``lens``, ``alpha`` and ``horizon`` are the options;
+    ``n_classes`` and ``classes`` (their names, or None) describe the data before the lens.
     ``alarm`` is the row of the alarm, from 1, and ``alarm_time`` its time, None without. ``time``
     is the last time, None without times; with ``dates`` times are seconds since 1970. ``state``,
     ``past`` and ``clock`` are the wealth of the experts, the history and its times, packed as
-    bytes; a point of the history is kept for every multiple of ``every`` rows.
+    bytes; a point of the history is kept for every multiple of ``every`` rows. ``neighbours`` is z
+    of the association of neighbouring residuals in the last batch.
     """
 
     n: int = 0
@@ -87,21 +89,27 @@ class Watch(Result):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Length of a point of the history; its first entry is the number of rows."""
+        """Number of entries of a history point, of which the first is the number of rows."""
 
     @property
     @abstractmethod
     def alarm_at(self) -> float:
-        """Logarithm of the e-value at which the alarm is raised."""
+        """Natural logarithm of the e-value at which this monitor raises the alarm."""
 
     @property
     @abstractmethod
     def history(self) -> FloatArray:
-        """History of the evidence, shape (m, width): number of rows, and the values after them."""
+        """History of the evidence, shape (m, width): number of rows, and the values after them.
+
+        A subclass says which values.
+        """
 
     @property
     def times(self) -> AnyArray | None:
-        """Times of the points of ``history``, ``datetime64`` for dates; None without times."""
+        """Times of the m points of ``history``, (m,); None without times.
+
+        Dates are ``datetime64``.
+        """
         clock = np.frombuffer(self.clock)
         if self.time is None or len(clock) != len(self._points()):
             return None
@@ -109,10 +117,10 @@ class Watch(Result):
         return as_dates(times) if self.dates else times
 
     def _evidence_card(self, numbers: tuple[tuple[str, str, str], ...], headline: str) -> Card:
-        """Return the notebook card of a monitor: alarm or no alarm, numbers, evidence curve.
+        """Return the card that a notebook shows of a monitor, with the curve of its evidence.
 
-        ``numbers`` are (name, value, note) of the key numbers, ``headline`` is the sentence below
-        the verdict.
+        ``numbers`` are (name, value, note) of the key numbers, as text; ``headline`` is the
+        sentence below the verdict.
         """
         history, drawing = self.history, ""
         if len(history) > 1:
@@ -124,7 +132,11 @@ class Watch(Result):
         return Card("alarm" if rang else "no alarm", tone, headline, numbers, (), drawing)
 
     def _history_columns(self, *names: str) -> dict[str, TypedColumn]:
-        """Return the columns of ``history`` by name, and the times if there are any."""
+        """Return the columns of the history as a dict by name, and "time" if there are times.
+
+        A column is (type, list of values). ``names`` are the names of the columns of ``history``,
+        of which "n" is the number of rows.
+        """
         history, times = self.history, self.times
         columns = columns_of_arrays(dict(zip(names, history.T, strict=True)))
         columns["n"] = int, history[:, 0].astype(np.int64).tolist()
@@ -135,26 +147,30 @@ class Watch(Result):
 
     @property
     def alarm_words(self) -> str:
-        """Row and time of the alarm in words, or "none"."""
+        """Row and time of the alarm in words, such as "at row 120, 2024-05-01", or "none"."""
         return "none" if self.alarm is None else self.row_words(self.alarm, self.alarm_time)
 
     def row_words(self, row: int, time: float | None) -> str:
-        """Return a row number, with its time if it has one, in words."""
+        """Return a row number in words, "at row 120", with its time unless that is None.
+
+        Times are dates in seconds since 1970 if this monitor's times are.
+        """
         return f"at row {row}" + (f", {format_time(time, self.dates)}" if time is not None else "")
 
     def _moved(self, **changes: object) -> Self:
-        """Return a copy with changed fields, without validation, which is faster."""
+        """Return a copy of this monitor with other values of the fields named in ``changes``.
+
+        Nothing is validated, which is faster.
+        """
         new: Self = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
     def _same_classes(self, data: RowsOrTally, time: object) -> dict[str, object]:
-        """Check that the classes are as before.
+        """Return the fields n_classes, classes and dates for further rows, as a dict by name.
 
-        Return fields to change: n_classes, classes and dates.
-
-        The dict has them by name. ``time`` are the times of the rows, or None.
-        InvalidPredictionsError for another number or order of classes.
+        ``data`` are the rows, or a tally of them; ``time`` are their times, or None.
+        InvalidPredictionsError for another number or other names of classes than before.
         """
         if self.n and data.n_classes != self.n_classes:
             raise InvalidPredictionsError(
@@ -170,19 +186,21 @@ class Watch(Result):
         return {"n_classes": data.n_classes, "classes": classes, "dates": dates}
 
     def _rules(self, name: str, *rules: str) -> list[str]:
-        """Return the parts of a recipe: name, lens, rules, horizon.
+        """Return the parts of the line that says how a monitor was run: name, lens, rules, horizon.
 
-        ``name`` is the kind of monitor, ``rules`` are sentences.
+        ``name`` is the kind of monitor, ``rules`` are short texts such as "alpha=0.05". Parts
+        without a value are left out.
         """
         lens = [] if self.lens is None else [repr(self.lens)]
         ahead = [f"horizon {self.horizon}"] if self.horizon > 1 else []
         return [name, *lens, *rules, *ahead]
 
     def _traced(self, path: FloatArray, evidence: FloatArray, times: Times) -> dict[str, object]:
-        """Return the fields that change with new rows: n, time, alarm, and the thinned history.
+        """Return the fields that change with m new points of the history, as a dict by name.
 
-        ``path`` (m, width) are new points of the history, ``evidence`` (m,) the log e-value at
-        each, and ``times`` (m,) their times, or None.
+        They are n, time, alarm, its time, and the thinned history. ``path`` (m, width) are new
+        points of the history, ``evidence`` (m,) the log e-value at each, and ``times`` (m,) their
+        times, or None.
         """
         n, every, timed = int(path[-1, 0]), self.every, times is not None
         moved: dict[str, object] = {"n": n, "time": None if times is None else float(times[-1])}
@@ -204,7 +222,10 @@ class Watch(Result):
         return moved | {"every": every, "past": past, "clock": clock}
 
     def _remarks(self) -> list[str]:
-        """Return the remarks to print; a doubt comes first if outcomes may have been known late."""
+        """Return the remarks that are printed below a monitor, a list of sentences.
+
+        A doubt comes first if neighbouring rows agree, so that outcomes may have been known late.
+        """
         if self.horizon > 1 or self.neighbours <= AGREEING:
             return super()._remarks()
         doubt = (
@@ -225,7 +246,10 @@ class Watch(Result):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any], lens: LensLike | None = None) -> Self:
-        """Rebuild from :meth:`as_dict`; a lens that is a function of your own has to be given.
+        """Rebuild a monitor from the dictionary of :meth:`as_dict`.
+
+        ``lens`` has to be given for a monitor whose lens is a function of your own, and None for
+        others.
 
         Raises
         ------
@@ -266,7 +290,8 @@ class Watch(Result):
     def _refuse_types(cls, content: dict[str, Any], what: str) -> None:
         """Raise InvalidPredictionsError for fields of another type, negative counts, and NaN.
 
-        ``what`` begins the message. ``content`` is the dictionary form of a monitor.
+        ``content`` is the dictionary form of a monitor; ``what`` begins the message, such as "this
+        is no Monitor of caltest".
         """
         for f in fields(cls):
             value, kind = content.get(f.name), str(f.type)
@@ -284,9 +309,9 @@ class Watch(Result):
                 raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
 
     def _refuse_damage(self, what: str) -> None:
-        """Raise InvalidPredictionsError for contradictory row counts, and a damaged history.
+        """Raise InvalidPredictionsError for counts that contradict each other, and lost bytes.
 
-        ``what`` begins the message; it names the source, such as a file.
+        ``what`` begins the message, such as "this is no Monitor of caltest".
         """
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,
@@ -305,16 +330,20 @@ class Watch(Result):
 
     @classmethod
     def from_json(cls, text: str, lens: LensLike | None = None) -> Self:
-        """Rebuild from :meth:`to_json`; see :meth:`from_dict`."""
+        """Rebuild a monitor from the JSON text that :meth:`to_json` returns.
+
+        ``lens`` and errors are as in :meth:`from_dict`.
+        """
         return cls.from_dict(parse_json(text, f"this is no {cls.__name__} of caltest: it"), lens)
 
 
 def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntArray, Times]:
-    """Return (steps (n,), times): the step of each row, counted on from ``start``, and its time.
+    """Return (steps, times) of ``n`` rows: step numbers, counted on from ``start``, and times.
 
-    Rows of one time share a step; times are None without ``time``. ``last`` is the time of the last
-    earlier row, None if earlier rows had no times. InvalidPredictionsError if times go back, or
-    come with some rows only.
+    Both have shape (n,). ``time`` are the times as the user gave them, numbers or dates, or None.
+    Rows of one time share a step; without times each row is a step, and times are None. ``last`` is
+    the time of the last earlier row, None if earlier rows had no times. InvalidPredictionsError if
+    times go back, or come with some rows only.
     """
     if time is None:
         if last is not None:
@@ -334,9 +363,10 @@ def steps_of(n: int, time: object, start: int, last: float | None) -> tuple[IntA
 
 
 def _thinned(points: FloatArray, every: int, before: float = 0.0) -> FloatArray:
-    """Return the points of a history (m, width) that first pass a multiple of ``every`` rows.
+    """Return the points of a history that are the first to pass a multiple of ``every`` rows.
 
-    ``before`` is the last multiple passed earlier, divided by ``every``.
+    ``points`` (m, width) begin with the number of rows. ``before`` is the last multiple that was
+    passed earlier, divided by ``every``.
     """
     part = points[:, 0] // every
     return points[part > np.append(before, part[:-1])]
@@ -354,12 +384,15 @@ def format_time(time: float, dated: bool) -> str:
 
 
 def odds(log_evidence: float) -> float:
-    """Return exp of a log evidence; infinite once an outcome of probability 0 occurred."""
+    """Return the e-value exp(``log_evidence``); infinite from a logarithm of 700 on."""
     return exp(log_evidence) if log_evidence < 700.0 else np.inf
 
 
 def format_evalue(log_evidence: float) -> str:
-    """Return an e-value as text, from its logarithm."""
+    """Return an e-value as text, from its natural logarithm: "12.3", "10^14.6" or "infinite".
+
+    Below e^−600 it is "none yet".
+    """
     if log_evidence >= REFUTED:
         return "infinite"
     if log_evidence < -600.0:
@@ -439,7 +472,11 @@ class ComparisonMonitor(Watch):
 
     @property
     def width(self) -> int:
-        """Length of a history point: rows, two log e-values, the sum, and squares by process."""
+        """Number of entries of a point of this monitor's history, 4 + h for the horizon h.
+
+        They are the number of rows, both log e-values, the sum of the score differences, and the
+        sum of their squares in each of h processes.
+        """
         return 4 + self.horizon
 
     def update(
@@ -455,6 +492,8 @@ class ComparisonMonitor(Watch):
 
         ``probs_a`` and ``probs_b``, (n,), (n, K) or Predictions, are forecasts of the same rows;
         labels and facts are as in :meth:`Predictions.of`, ``time`` as in :meth:`Monitor.update`.
+        InvalidPredictionsError for rows that do not match, go back in time or could exceed the
+        bound; StatisticError for a lens that does not show both the same event.
         """
         pair = {"probs_a": probs_a, "probs_b": probs_b}
         models, labels, matched = paired_rows(pair, labels, {})
@@ -484,10 +523,11 @@ class ComparisonMonitor(Watch):
         return new._after(rows, steps, times)
 
     def _scored(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (on, off, ν) of forecasts p and q of the event, (n,) each.
+        """Return (on, off, ν) of forecasts ``p`` of a and ``q`` of b for the event, (n,) each.
 
         ``on`` and ``off`` are the score differences a − b with and without the event, and ν the
-        probability at which both expect the same score.
+        probability at which both expect the same score. InvalidPredictionsError if a difference
+        could exceed the bound.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.score == "brier":
@@ -507,7 +547,9 @@ class ComparisonMonitor(Watch):
             return on, off, np.where(same, p, off / (off - on))
 
     def _after(self, rows: FloatArray, steps: IntArray, times: Times) -> Self:
-        """Return the monitor after rows (n, 3), each both log gains and the score difference a − b.
+        """Return the monitor after n rows with their log gains and score differences.
+
+        ``rows`` (n, 3) are the log gains of both e-values, and score a − score b.
 
         ``steps`` (n,) is the step of each row, one step for all rows of one time; ``times`` (n,)
         are the times, or None.
@@ -529,16 +571,19 @@ class ComparisonMonitor(Watch):
 
     @property
     def _processes(self) -> FloatArray:
-        """Sums of each of h processes, one for each residue of the time modulo the horizon, (h, 5).
+        """Sums of each of h processes, one for each residue of the step modulo h, (h, 5).
 
-        Columns are both log e-values, the score differences a − b, their squares, and the number of
-        rows.
+        h is the horizon. Columns are both log e-values, the score differences a − b, their squared
+        deviations, and the number of rows.
         """
         return np.frombuffer(self.state or bytes(40 * self.horizon)).reshape(self.horizon, 5)
 
     @property
     def alarm_at(self) -> float:
-        """Log evidence at which the alarm is raised."""
+        """Natural logarithm of the e-value at which the alarm is raised, log(2 / alpha).
+
+        It holds for the evidence in either direction.
+        """
         return log(2.0 / self.alpha)
 
     @property
@@ -581,7 +626,11 @@ class ComparisonMonitor(Watch):
 
     @property
     def history(self) -> FloatArray:
-        """Rows, both log evidences, low and high, shape (m, 5); at most 512 points."""
+        """Points (number of rows, both log e-values, low, high), shape (m, 5).
+
+        There are at most 512 points, and the last row. ``low`` and ``high`` are limits of the mean
+        of score a − score b.
+        """
         points = self._points()
         if self.n % self.every:
             squares = self._processes[:, 3]
@@ -631,10 +680,11 @@ class ComparisonMonitor(Watch):
 
 
 def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the sums of a process before and after each of its rows, shape (m + 1, 5).
+    """Return the sums of a process before its rows and after each of them, shape (m + 1, 5).
 
-    ``process`` (5,) are the sums so far: both log e-values, score differences a − b, their squares,
-    number of rows. ``rows`` (m, 3) are both log gains and the score difference.
+    ``process`` (5,) are the sums so far: both log e-values, score differences a − b, their squared
+    deviations from the mean of earlier rows, and the number of rows. ``rows`` (m, 3) are the log
+    gains of both e-values, and the score difference.
     """
     after = np.cumsum(np.vstack([process[[0, 1, 2, 4]], np.insert(rows, 3, 1.0, axis=1)]), axis=0)
     before = after[:-1, 2] / np.maximum(after[:-1, 3], 1.0)
@@ -645,8 +695,9 @@ def _moved_on(process: FloatArray, rows: FloatArray) -> FloatArray:
 def log_mixture(s: float, v: float, rho: float, c: float) -> float:
     """Return the log of the gamma-exponential mixture of Howard et al. (2021), Proposition 9.
 
-    ``s`` is the sum of the process and ``v`` its intrinsic time; ``rho`` > 0 decides where the
-    boundary is narrow, ``c`` is the scale of the sub-exponential bound.
+    It is a supermartingale's value for a process of sum ``s`` and intrinsic time ``v``, the sum of
+    squares. ``rho`` > 0 decides at which v the boundary is narrow, ``c`` > 0 is the scale of the
+    sub-exponential bound.
     """
     from scipy.special import gammainc, gammaln
 
@@ -659,8 +710,9 @@ def log_mixture(s: float, v: float, rho: float, c: float) -> float:
 def radius(v: float, alpha: float, v_opt: float = V_OPT, c: float = 2.0) -> float:
     """Return the boundary that a process exceeds, at any time, with probability at most ``alpha``.
 
-    ``v`` is its intrinsic time, ``v_opt`` the time at which the boundary is about narrowest, ``c``
-    the scale of the sub-exponential bound. Solved to 1e-10 by root finding.
+    ``v`` is the intrinsic time of the process (its sum of squares), at which the boundary is
+    wanted, ``v_opt`` the time at which it is about narrowest, ``c`` the scale of the
+    sub-exponential bound. Solved to 1e-10 by root finding; results are kept.
     """
     from scipy.optimize import brentq
 
