@@ -226,7 +226,7 @@ class VarianceTree(Written):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """(Smallest cell that this tree splits, smallest part of it that may result), in rows.
+        """(Rows of the smallest cell that this tree splits, rows of the smallest part it makes).
 
         They follow from ``min_size`` and ``stop``.
         """

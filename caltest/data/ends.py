@@ -137,7 +137,10 @@ def values_of(columns: Iterable[Column]) -> Iterable[End]:
 
 
 def true_of(column: Column, word: str) -> str:
-    """Return the SQL condition that a column has the value ``word``; it is false for blanks."""
+    """Return the SQL condition that a column has the value ``word``; it is false for blanks.
+
+    ``column`` holds coded values, of which ``word`` is one as text.
+    """
     plain = column.words is None and word == "1" and column.n_values == 2 and column.complete
     condition = column.sql if plain and "0" in column.coded[1] else column.equals(word)  # type: ignore[index]
     return condition if column.complete else f"coalesce({condition}, FALSE)"

@@ -45,9 +45,10 @@ def digits(
 class GaussianMixture:
     """Two Gaussian classes and a logistic model of them (Vaicenavicius et al. 2019, §5.1).
 
-    X given Y = ±1 is N(Y, 1), both classes equally likely. The model predicts class "−1" (column
-    0, label 0) with g₁(x) = 1 / (1 + exp(−(β₀ + β₁ x))); the truth is 1 / (1 + exp(2x)). Only
-    (0, −2), the perfect model, and (0, 0), the constant one, are calibrated.
+    X given Y = ±1 is N(Y, 1), both classes equally likely. The model predicts class "−1" (column 0,
+    label 0) with g₁(x) = 1 / (1 + exp(−(β₀ + β₁ x))), for β₀ = ``beta0`` and β₁ = ``beta1``; the
+    truth is 1 / (1 + exp(2x)). Only (0, −2), the perfect model, and (0, 0), the constant one, are
+    calibrated.
     """
 
     beta0: float = 0.0

@@ -69,8 +69,8 @@ MOST_SPREAD = 1e100
 def as_weights(values: object, n: int) -> FloatArray | None:
     """Return finite weights ≥ 0, shape (n,), or None where all are 1.
 
-    InvalidPredictionsError for negative weights, and if all are 0 or their ratios exceed what 64
-    bits can add.
+    ``values`` holds one weight for each of ``n`` rows. InvalidPredictionsError for another shape,
+    for negative weights, and if all are 0 or their ratios exceed what 64 bits can add.
     """
     weights = as_numbers(_per_row(values, n, "weights"), "weights")
     for row in np.flatnonzero(weights < 0.0)[:1]:
@@ -108,8 +108,8 @@ def in_whole_numbers(weights: FloatArray) -> FloatArray:
 def as_times(values: object, n: int) -> FloatArray:
     """Return times as numbers (n,), float64; dates, also as text or 20241231, become seconds.
 
-    Seconds are since 1970 in UTC. InvalidPredictionsError for another shape, for missing values,
-    and for text that is no time.
+    ``values`` holds one time for each of ``n`` rows. Seconds are since 1970 in UTC.
+    InvalidPredictionsError for another shape, for missing values, and for text that is no time.
     """
     times = _per_row(values, n, "time")
     try:
@@ -154,13 +154,16 @@ def refuse_leads(name: str, times: FloatArray, negative: str) -> None:
 def as_dates(seconds: ArrayLike) -> AnyArray:
     """Return seconds since 1970 as ``datetime64[us]``, same shape.
 
-    The inverse of :func:`as_times` for dates.
+    It is the inverse of :func:`as_times` for dates.
     """
     return np.rint(np.multiply(seconds, 1e6)).astype(np.int64).astype("datetime64[us]")
 
 
 def are_dates(times: object) -> bool:
-    """Return whether times are dates, also as text or integers such as 20241231, and no numbers."""
+    """Return whether ``times`` are dates, also as text or integers such as 20241231, not numbers.
+
+    ``times`` is array_like of any shape. True also for text that is no date.
+    """
     times = as_ndarray(times, "time").ravel()
     try:
         return times.dtype.kind == "M" or calendar_days(times.astype(np.float64)) is not None
@@ -171,10 +174,10 @@ def are_dates(times: object) -> bool:
 
 
 def as_names(values: object, n: int, name: str = "ids", absent: str = "") -> AnyArray:
-    """Return the names or numbers of groups of the rows, (n,), as text or integers.
+    """Return the names or numbers of groups of the rows, (n,), as text or numbers.
 
-    A missing value raises InvalidPredictionsError, or is replaced by ``absent`` if that is given.
-    ``name`` is the argument in messages.
+    ``values`` holds one for each of ``n`` rows. A missing value raises InvalidPredictionsError, or
+    is replaced by ``absent`` if that is given. ``name`` is the argument in messages.
     """
     marks = _per_row(values, n, name)
     if marks.dtype.kind == "O":
@@ -282,7 +285,9 @@ def without_group(groups: AnyArray) -> int:
 def as_clusters(values: object, n: int, name: str = "clusters") -> IntArray | None:
     """Return the cluster number of every row, (n,), or None where each row is its own cluster.
 
-    Numbers are 0, 1, …. InvalidPredictionsError for missing values; ``name`` is the argument in it.
+    Numbers are 0, 1, …. ``values`` holds a name or number for each of ``n`` rows.
+    InvalidPredictionsError for another shape and for missing values; ``name`` is the argument in
+    it.
     """
     clusters = codes(as_names(values, n, name))
     return clusters if clusters.max() + 1 < n else None
@@ -353,8 +358,9 @@ def as_columns(values: object, n: int) -> KeptColumns | None:
 def as_folds(values: object, n: int) -> IntArray | None:
     """Return the fold number of every row, (n,), or None where one model predicted all rows.
 
-    Numbers are 0, 1, …. InvalidPredictionsError for missing values, and for several columns, which
-    repeated cross-validation has.
+    Numbers are 0, 1, …. ``values`` holds a name or number for each of ``n`` rows.
+    InvalidPredictionsError for missing values, and for several columns, which repeated
+    cross-validation has.
     """
     columns = np.shape(as_ndarray(values, "folds"))[1:]
     if len(columns) == 1 and columns[0] > 1:

@@ -584,8 +584,9 @@ class Censoring:
         """Return the influence of every row on Σ a r, for its terms a r, shape (n,); O(n).
 
         ``values`` (n,) are the terms, weights a times residuals r. IF_j = a_j r_j + Σ_v h(v) [1{j
-        censored at v} − 1{j at risk at v} c(v) / Y(v)], h(v) the sum of the terms later than v over
-        Y(v). Σ IF² is the variance of the sum, fitted weights included.
+        censored at v} − 1{j at risk at v} c(v) / Y(v)], with c(v) rows censored at time v, Y(v)
+        rows at risk, and h(v) the sum of the terms later than v over Y(v), all in the stratum of
+        row j. Σ IF² is the variance of the sum, fitted weights included.
         """
         h = self._sums_after(np.bincount(self.slot, values, self.left.size)) / self._at_risk
         spent = h * self.share

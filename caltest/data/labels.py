@@ -44,7 +44,7 @@ def marks(column: AnyArray) -> AnyArray:
 def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
     """Return the names of ``n_classes`` classes as distinct texts, or None where none are given.
 
-    InvalidPredictionsError for another number of names, and for equal ones.
+    InvalidPredictionsError for another number of names, for equal ones, and for a single one.
     """
     if classes is None:
         return None
@@ -423,7 +423,10 @@ def stacked(probs: object, labels: object, names: Sequence[object] | None) -> St
 
 
 class RowFacts(TypedDict, total=False):
-    """Keyword arguments that every verb accepts; :meth:`Predictions.of` has the meanings."""
+    """Keyword arguments on rows, such as classes, weights and clusters, of most public functions.
+
+    :meth:`Predictions.of` and :func:`read_predictions` explain them.
+    """
 
     classes: Sequence[object] | None
     weights: object
@@ -445,9 +448,10 @@ class RowFacts(TypedDict, total=False):
 
 
 class Facts(RowFacts, total=False):
-    """Design arguments of verbs, including features, time and horizon.
+    """Keyword arguments on rows and their design, including features, time and horizon.
 
-    Monitors and searches name these three as parameters of their own and take :class:`RowFacts`.
+    They are those of :class:`RowFacts` and these three, which monitors and searches take as
+    parameters of their own.
     """
 
     features: object
@@ -465,10 +469,10 @@ SHARE_ROUNDING = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Items with their predictions and counts of outcomes.
+    """I items with their predictions and counts of outcomes, from n rows of one outcome each.
 
-    ``probs`` and ``counts`` have shape (I, K), ``of_row`` (n,) is the item of every row;
-    ``weights`` and ``clusters`` (I,) belong to items, None where there are none.
+    ``probs`` and ``counts`` have shape (I, K), for K classes; ``of_row`` (n,) is the item of every
+    row; ``weights`` and ``clusters`` (I,) belong to items, None where there are none.
     """
 
     probs: FloatArray
@@ -481,7 +485,8 @@ class Votes:
     def of(cls, data: Predictions) -> Votes:
         """Return the counts of votes of every item, numbered by first appearance; O(n + I K).
 
-        ``data`` has one row for each vote.
+        ``data`` has one row for each vote, and the item of each row. The Votes has predictions,
+        counts, weights and clusters of the items.
         """
         assert data.items is not None
         of_row, first = numbered(data.items)
@@ -494,7 +499,7 @@ class Votes:
 
     @property
     def size(self) -> IntArray:
-        """Number of votes of every item, (I,)."""
+        """Number of votes of every item, (I,) for I items."""
         return self.counts.sum(axis=1)
 
 

@@ -161,7 +161,7 @@ class TopK(Lens):
 def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
     """Return the place, 0 to k, of the labels among the classes ``ranked`` (n, k); k for none.
 
-    ``labels`` are (n,) or (B, n), and so is the result.
+    ``labels`` are (n,), or (B, n) for B replicates, and so is the result.
     """
     if ranked.shape[1] == 1:
         return (labels != ranked[:, 0]).astype(np.int64)
@@ -192,9 +192,9 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
 
 
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
-    """Return predictions with the probabilities (n, J) and labels (n,) behind a lens.
+    """Return predictions with the probabilities (n, J) of J induced classes and their labels (n,).
 
-    The design of ``data`` is kept.
+    ``data`` are the predictions before the lens, whose design is kept.
     """
     fewer = probs.shape[1] < data.n_classes
     merged = max(data.merged, data.n_classes) if fewer else data.merged
@@ -441,8 +441,8 @@ class Aligned(Lens):
     def of(cls, lens: Lens, data: Predictions) -> Aligned:
         """Return the plain lens with the shifts computed from all rows of the folds of ``data``.
 
-        StatisticError for folds of few rows, such as leave-one-out, and for clusters that lie in
-        several folds.
+        ``lens`` is the plain lens. StatisticError for folds of few rows, such as leave-one-out, and
+        for clusters that lie in several folds.
         """
         whole = data.whole or data
         assert whole.folds is not None
@@ -553,7 +553,10 @@ def _summary(induced: Predictions, w: FloatArray) -> FoldSummary:
 
 
 def default_lens(data: Predictions) -> Lens:
-    """Return the default lens: the event for two classes, else the top class."""
+    """Return the default lens: the event for two classes, else the top class.
+
+    For ``data`` that a lens has made it is all classes (Canonical).
+    """
     if data.induced:  # what a lens has made is looked at as it is
         return Canonical()
     return OneVsRest(1) if data.n_classes == 2 else TopK(1)
@@ -575,8 +578,8 @@ def as_lens(lens: LensLike | None, data: Predictions) -> Lens:
 def _applicable_lens(lens: LensLike | None, data: Predictions) -> Lens:
     """Return a lens for the data; None gives the default lens, a function becomes a lens.
 
-    StatisticError for anything else, for a function that looks at labels, and for another lens than
-    the event beside follow-up.
+    ``lens`` is a lens or a function from predictions to predictions. StatisticError for anything
+    else, for a function that looks at labels, and for another lens than the event beside follow-up.
     """
     if lens is None:
         return default_lens(data)

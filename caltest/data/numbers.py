@@ -71,7 +71,11 @@ def is_text(array: AnyArray) -> bool:
 
 
 def refuse_swapped(probs: AnyArray, labels: AnyArray) -> None:
-    """Raise InvalidPredictionsError for labels passed before probabilities, as in scikit-learn."""
+    """Raise InvalidPredictionsError for labels passed before probabilities, as in scikit-learn.
+
+    ``probs`` and ``labels`` are the arrays in the places of these. They look swapped if ``labels``
+    holds fractions between 0 and 1 and ``probs`` text or whole numbers.
+    """
     finite = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else np.zeros(0)
     if not ((finite > 0) & (finite < 1)).any() or ((finite < 0) | (finite > 1)).any():
         return  # labels are no fractions
@@ -428,7 +432,8 @@ def row_numbers(values: IntArray) -> NDArray[np.uint64]:
 def n_copies(probs: FloatArray, labels: IntArray) -> int:
     """Return the number of rows that repeat another one in probabilities and label.
 
-    It is 0 if chance explains the repeats, as it does for coarse predictions.
+    ``probs`` is (n, K), ``labels`` (n,). It is 0 if chance explains the repeats, as it does for
+    coarse predictions.
     """
     n, rows = len(probs), np.arange(len(probs))
     if n > ROWS_INSPECTED:  # copies are drawn together; what is certain never differs

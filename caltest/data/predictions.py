@@ -79,7 +79,8 @@ HAPPENED = frozenset({"1", "1.0", "yes", "y", "true", "t", "positive", "pos", "e
 class NamedClasses:
     """Base class of predictions and tallies: K classes 0 … K−1, which may have names.
 
-    ``outcome`` is the name of the column of outcomes, "" where none is known.
+    A tally holds sums over rows in place of rows. ``n_classes`` is K, ``classes`` are the names,
+    None without, and ``outcome`` is the name of the column of outcomes, "" where none is known.
     """
 
     if TYPE_CHECKING:  # fields of some, properties of others
@@ -503,8 +504,9 @@ class Predictions(NamedClasses):
     def in_ratios(self) -> Predictions:
         """Return the rows of positive weight, with weights as whole numbers if possible.
 
-        Tests depend on ratios of weights only. Equal weights become None; without weights the
-        predictions are returned unchanged.
+        It is for weights of up to six decimals; others are scaled by a power of 2. Tests depend on
+        ratios of weights only. Equal weights become None; without weights the predictions are
+        returned unchanged.
         """
         w = self.weights
         if w is None:
@@ -779,11 +781,11 @@ def _with_labels(
 def _with_facts(
     data: Predictions, given: Mapping[str, object], horizon: int | None, ordered: bool
 ) -> Predictions:
-    """Return predictions with the design arguments, each read by its reader.
+    """Return predictions with the design arguments, each checked and brought into its kept form.
 
-    ``given`` has a value or None for every design argument; ``horizon`` and ``ordered`` are as in
-    :meth:`Predictions.of`. InvalidPredictionsError for designs that contradict each other, such as
-    ``horizon`` with clusters.
+    ``given`` has a value or None for weights, clusters, items, by, ids, folds, features and time,
+    as in :meth:`Predictions.of`; so are ``horizon`` and ``ordered``. InvalidPredictionsError for
+    designs that contradict each other, such as ``horizon`` with clusters.
     """
     clusters = given["clusters"]
     pair = None if clusters is None else as_columns(clusters, data.n)

@@ -118,7 +118,10 @@ class Column:
         return bool(np.isfinite(self.values).all())
 
     def equals(self, word: str) -> str:
-        """Return the SQL condition that the column has this value, such as "split = 'test'"."""
+        """Return the SQL condition that this column has a value, such as "split = 'test'".
+
+        ``word`` is the value as text, one of those in :attr:`coded`.
+        """
         if self.words is not None:
             literal = word.replace("'", "''")
             return f"{self.sql} = '{literal}'"

@@ -181,8 +181,9 @@ def _part_of(name: str) -> str | None:
 def _errors_differ(rows: Rows, column: Column) -> float:
     """Return the largest difference of mean residuals between two values of a column, as a z-score.
 
-    It is ≥ 0, and 0 for columns of fractions. ``rows`` are the predictions and outcomes. Variances
-    include the design effect of clusters or other columns.
+    It is ≥ 0, and 0 for columns of fractions. ``rows`` are the predictions and outcomes, ``column``
+    holds the values that group them. Variances include the design effect of clusters or other
+    columns.
     """
     if column.coded is None or rows.n != len(column.coded[0]):
         return 0.0
@@ -568,7 +569,8 @@ def dependent_rows(rows: Rows) -> Question | None:
 def _variances(rows: Rows) -> FloatArray:
     """Return the variances (n,) of :func:`residuals_of` if the predictions are calibrated.
 
-    They are p (1 − p), of the most likely class for more than two.
+    They are p (1 − p), of the most likely class for more than two. ``rows`` are the predictions and
+    outcomes.
     """
     p = rows.risks
     q = rows.probs.max(axis=1) if p is None else p
@@ -695,7 +697,10 @@ def second_set(rows: Rows) -> Question | None:
 
 
 def _are_fractions(column: Column) -> bool:
-    """Return whether a column could hold probabilities: many values in [0, 1], none missing."""
+    """Return whether a column could hold probabilities: many values in [0, 1], none missing.
+
+    ``column`` is an unused column of a table, with its values (n,).
+    """
     q = column.values
     if column.words is not None or q.dtype.kind != "f" or not q.size or not column.complete:
         return False

@@ -34,7 +34,7 @@ class Utility(ABC, Written):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Smallest and largest possible utility, for any probabilities."""
+        """(Smallest, largest) possible utility, for any probabilities; 0 and 1 by default."""
         return 0.0, 1.0
 
 
@@ -114,7 +114,7 @@ class Costs(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Smallest and largest possible utility: minus the largest and minus the smallest cost."""
+        """(Smallest, largest) possible utility: minus the largest and minus the smallest cost."""
         matrix = np.asarray(self.matrix)
         return -float(matrix.max()), -float(matrix.min())
 
@@ -156,7 +156,7 @@ class Threshold(Utility):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Smallest and largest utility of acting: −t/(1 − t) for a non-event, 1 for an event."""
+        """(Smallest, largest) utility of acting: −t/(1 − t) for a non-event, 1 for an event."""
         return -self.t / (1.0 - self.t), 1.0
 
     def __call__(self, probs: FloatArray) -> FloatArray:
@@ -209,10 +209,10 @@ def _ranks(probs: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class UtilityTable:
-    """Utilities of some rows, and their expectations.
+    """Utilities of n rows for each of K labels, and their expectations.
 
-    ``gains`` is u of shape (n, K), ``promised`` Σ_k p_k u_k and ``variance`` Σ_k p_k (u_k −
-    promised)² of shape (n,), both under calibration.
+    ``gains`` is u of shape (n, K). With p the predicted probabilities, ``promised`` (n,) is Σ_k p_k
+    u_k, the expected utility under calibration, and ``variance`` (n,) is Σ_k p_k (u_k − promised)².
     """
 
     gains: FloatArray = field(repr=False)

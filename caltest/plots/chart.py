@@ -353,9 +353,10 @@ class Chart:
         return self.mark(name, self.ax.scatter(x, y, **style), words, sign(marker, color))
 
     def rows(self, names: Sequence[str], y: FloatArray | None = None) -> FloatArray:
-        """Prepare the vertical axis of a table: return the height of each row, the first on top.
+        """Prepare the vertical axis of a table: return the height of each of m rows, (m,).
 
-        ``names`` are written at the left. Heights are m − 1, …, 0 unless ``y`` (m,) gives them.
+        ``names`` are written at the left, the first on top. Heights are m − 1, …, 0 unless ``y``
+        (m,) gives them.
         """
         at = np.arange(len(names))[::-1] if y is None else y
         texts = [in_two_lines(name, NAMES * room(self.ax)) for name in names]
@@ -439,8 +440,10 @@ class Chart:
                panels: tuple[Picture, ...] = ()) -> Picture:  # fmt: skip
         """Write key, headline and recipe; return the finished picture.
 
-        ``shift`` moves the key to the left, in points; the recipe is shown only if ``with_recipe``.
-        ``panels`` are pictures on other axes that belong to this one.
+        ``headline`` is a text above the picture, "" for none; ``recipe`` says how it was made, and
+        is printed below only if ``with_recipe``. ``shift`` moves the key to the left, in points,
+        None to let it begin at the labels of the axis. ``panels`` are pictures on other axes that
+        belong to this one.
         """
         over = self.ax if self.summit is None else self.summit
         shift = shift if shift is not None else self.names_width or AXIS
@@ -485,11 +488,12 @@ def cells(ax: Axes, frame: Frame, x: FloatArray, y: FloatArray, low: FloatArray,
           shift: float = 0.0) -> dict[str, Any]:  # fmt: skip
     """Draw cells as points with bars; return the artists by name.
 
-    ``x``, ``y``, ``low``, ``high`` and ``count`` have shape (L,). The area of a point grows with
-    its rows, and ``filled`` ones are solid. Cells beyond the frame are triangles at its edge. Lines
-    connect cells whose ``neighbours`` numbers are consecutive, if given. ``bar`` is the style of
-    the bars, and ``shift`` moves everything sideways, in points. ``frame`` has the limits of both
-    axes and the scale.
+    They are "bars", "marks", "edge" and, with ``neighbours``, "lines". ``x``, ``y``, ``low``,
+    ``high`` and ``count`` have shape (L,), for L cells. The area of a point grows with its rows,
+    and ``filled`` ones are solid; ``color`` and ``marker`` are matplotlib's. Cells beyond the frame
+    are triangles at its edge. Lines of the style ``line`` connect cells whose ``neighbours``
+    numbers are consecutive; None draws no lines. ``bar`` is the style of the bars, and ``shift``
+    moves these sideways, in data. ``frame`` has the limits of both axes and the scale.
     """
     from matplotlib.collections import LineCollection
 
@@ -620,9 +624,10 @@ class Frame:
         return 0.5 * (self.y[0] + self.y[1])
 
     def height(self, value: FloatArray, predicted: FloatArray) -> FloatArray:
-        """Return the heights of observed values: themselves, or less their predictions.
+        """Return the heights of observed values on the scale of this diagram, same shape.
 
-        ``value`` and ``predicted`` have one shape; predictions are subtracted with ``deviation``.
+        With ``deviation`` they are values less predictions, otherwise the values; on a log-odds
+        scale both are in log-odds. ``value`` and ``predicted`` have one shape.
         """
         if not self.deviation:
             return self.scale(value)
@@ -630,13 +635,14 @@ class Frame:
             return np.asarray(self.scale(value) - self.scale(predicted))
 
     def beyond(self, y: FloatArray) -> BoolArray:
-        """Return which heights lie outside the frame, booleans of the same shape."""
+        """Return which heights ``y`` lie outside this frame, booleans of the same shape."""
         return np.asarray(np.abs(y - self.middle) > 0.5 * (self.y[1] - self.y[0]))
 
     def begin(self, chart: Chart, truth: Truth | None) -> None:
-        """Set limits and ticks of a chart, and draw the true curve where it is known.
+        """Set limits and ticks of a chart by this frame, and draw the true curve where it is known.
 
-        ``truth`` maps predictions to true probabilities, None if unknown.
+        ``chart`` is the picture under construction. ``truth`` maps predictions to true
+        probabilities, None if unknown.
         """
         ax, scale = chart.ax, self.scale
         ax.set(xlim=self.x, ylim=self.y)
@@ -652,9 +658,10 @@ class Frame:
             chart.line("truth", at, self.height(truth(p), p), "truth", **style)
 
     def labels(self, subject: str, event: str = "") -> tuple[str, str]:
-        """Return the axis labels (x, y) of a reliability diagram.
+        """Return the labels (x, y) of the axes of this reliability diagram.
 
-        ``subject`` is the lens's kind, ``event`` the user's name of the event, if it has one.
+        ``subject`` is the kind of lens ("top" for confidences), ``event`` the user's name of the
+        event, "" if it has none.
         """
         xlabel, ylabel = axes_of(subject, event)
         if not self.deviation:
@@ -678,9 +685,10 @@ def chosen(style: str, axis: str) -> tuple[Scale, bool]:
 def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (left, width, share) of a histogram of predictions, in equal steps of the scale.
 
-    ``spread`` are counts in the fine bins ``SPREAD_EDGES``, ``n`` their total; ``scale`` is in
-    probabilities or in log-odds. The arrays have one entry for each column: its left end and width
-    on the axis, and its share of the predictions.
+    ``spread`` are counts in fine bins, whose edges are multiples of 0.05 and half units of
+    log-odds, and ``n`` is their total; ``scale`` is in probabilities or in log-odds. The arrays
+    have one entry for each column: its left end and width on the axis, and its share of the
+    predictions.
     """
     edges = LOGIT_EDGES if scale.log_odds else SHARE_EDGES
     share = np.add.reduceat(spread, np.searchsorted(SPREAD_EDGES, edges[:-1])) / n
@@ -689,7 +697,7 @@ def histogram(spread: IntArray, n: int, scale: Scale) -> tuple[FloatArray, Float
 
 
 def columns(ax: Axes, left: FloatArray, width: FloatArray, share: FloatArray) -> BarContainer:
-    """Draw the columns of a histogram in a pale colour.
+    """Draw the columns of a histogram in a pale colour; return them.
 
     ``left``, ``width`` and ``share`` (its height) have one entry for each column.
     """

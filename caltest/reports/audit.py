@@ -413,6 +413,7 @@ def _promised(
 ) -> PromiseResult | None:
     """Return the promised and the realised utility of acting on the probabilities.
 
+    ``data`` are the rows, and ``utility`` is the gain in each row for each class that may occur.
     ``level`` is the level of the interval; ``draws`` holds n_resamples, rng and workers. None for
     rows with a design for which no interval is known, such as folds or follow-up.
     """
@@ -538,8 +539,9 @@ def report_of(
 def _of_sizes(rows: Sequence[AuditRow]) -> list[Doubt]:
     """Return doubts about an audit where sizes of clusters seem to depend on outcomes.
 
-    ``rows`` are the rows of the audit. If one of them rejects and its residuals change with the
-    size of the cluster, it has a doubt, which comes first, and so has each other such row.
+    ``rows`` are the rows of the audit, one for each question. A doubt is a sentence on residuals
+    that change with the size of the cluster. There is one for each row where they do, rejected rows
+    first; [] if none of these rows is rejected.
     """
     summaries = [(row.verdict.rejects, row.test.clusters) for row in rows if row.test.clusters]
     found = [(rejects, each.size_note) for rejects, each in summaries if each.size_note]
@@ -747,7 +749,8 @@ def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...], doubts: Sequence[Doubt
 def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
     """Return the names of unused columns that a segment search could take as features.
 
-    It is () if there are none.
+    It is () if there are none, with features or subgroups, and for a tally, which has no rows.
+    ``data`` are the rows or the tally.
     """
     rows = data.rows
     if not data.has_rows or rows is None or rows.features is not None or rows.horizon is not None:

@@ -93,7 +93,7 @@ def tables_of(result: Result) -> list[Columns]:
 
 
 def sentences(result: Result) -> list[str]:
-    """Return the sentences of a result, except those already at the head of the page."""
+    """Return the sentences of a result, a list, except those already at the head of the page."""
     if isinstance(result, AuditReport):
         return [WORST_IS_SHOWN, *result.details]
     return result._in_words()

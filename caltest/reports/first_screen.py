@@ -63,8 +63,9 @@ MOST_SENTENCES, MOST_BOUNDED = 4, 60
 class ScreenTerms:
     """The user's words on the first screen: outcome, observations, subgroup, source and author.
 
-    ``event`` is the outcome, ``rows`` and ``groups`` are the words for observations and subgroups.
-    An empty string stands for the general word, such as "observations".
+    ``event`` is the outcome, a participle such as "died"; ``rows`` and ``groups`` are the words for
+    observations and subgroups. ``source``, ``model_version`` and ``author`` stand in the line of
+    provenance. An empty string stands for the general word, such as "observations".
     """
 
     event: str = ""
@@ -174,10 +175,12 @@ def _parts(f: Findings) -> tuple[PartLine, ...]:
 
 
 def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
-    """Return a sentence on the worst class where all class averages are right within noise.
+    """Return a sentence on the classes that are wrong by themselves, for more than two classes.
 
-    ``f`` holds data, audit and settings, ``parts`` are the lines of the table of classes. It is ""
-    with subgroups, or if a class average is off, because the table then says it.
+    It counts the miscalibrated ones, and names those off on average; if averages of all are right
+    within noise, it names the worst one with its error. ``f`` holds data, audit and settings,
+    ``parts`` are the lines of the table of classes, each with observed − predicted. It is "" with
+    subgroups, and if a class is off on average although no test rejects.
     """
     row = next((row for row in f.audit.rows if row.aspect == "classes"), None)
     if row is None or f.grouped is not None:

@@ -158,9 +158,10 @@ class DataSummary(Result):
 class Measures(Result):
     """Numbers of one model with their intervals and explanations.
 
-    ``value``, ``low`` and ``high`` have shape (M,), an entry for each name in ``measure`` and each
-    explanation in ``meaning``. ``omitted`` names measures that could not be computed, and ``level``
-    is the confidence level.
+    ``measure`` are the names of M measures, such as "slope". ``value``, ``low`` and ``high`` have
+    shape (M,); limits are NaN where they are not known. ``meaning`` are the explanations.
+    ``omitted`` names measures that could not be computed, each with its reason, and ``level`` is
+    the confidence level.
     """
 
     measure: tuple[str, ...]
@@ -441,8 +442,8 @@ class ClassTable(Result):
 class FollowedSites(Result):
     """Table of sites with follow-up: O:E, calibration-in-the-large and slope of each.
 
-    All fields but ``lens`` and ``level`` have an entry for each site; intervals are of ``level``,
-    for one site each.
+    All fields but ``lens`` and ``level`` have an entry for each site: its name, number of rows, and
+    the three measures, each with an interval (low, high) of ``level`` that holds for one site.
     """
 
     site: tuple[str, ...]

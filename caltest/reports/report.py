@@ -231,11 +231,12 @@ def _recalibrated_rows(recalibrated: object, data: RowsOrTally) -> Predictions:
 class ReportRequest:
     """Input of a report: data seen through a lens, subgroups, features, audit, and settings.
 
-    ``grouped`` are the rows with their subgroups, ``featured`` the rows with the features to
-    search, and ``recalibrated`` the predictions to compare with; each is None where it was not
-    given. ``also`` lists further statistics to test, ``level`` is that of intervals,
-    ``level_of_size`` that of the interval of the error, ``costs`` the utility of decisions, and
-    ``draws`` holds n_resamples, rng and workers.
+    ``view`` holds the data behind the lens, and ``audit`` the report of the audit. ``grouped`` are
+    the rows with their subgroups, ``featured`` the rows with the features to search, and
+    ``recalibrated`` the predictions to compare with; each is None where it was not given. ``also``
+    lists further statistics to test, ``level`` is the level of intervals, ``level_of_size`` the
+    level of the interval of the error, ``costs`` the utility of decisions, and ``draws`` holds
+    n_resamples, rng and workers.
     """
 
     view: View

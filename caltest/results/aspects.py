@@ -154,7 +154,7 @@ class WorstClassResult(Result):
 
     @property
     def pvalue(self) -> float:
-        """p-value of all classes together."""
+        """p-value of the test of all classes together."""
         return self.test.pvalue
 
     def _procedure(self) -> list[str]:
@@ -462,12 +462,12 @@ class RevisionTest(Result):
 
     @property
     def shown_evidence(self) -> str:
-        """E-value as printed."""
+        """E-value after the last time as printed, such as "3.2" or "10^6.1"."""
         return _written(self.log_evidence)
 
     @property
     def shown_largest(self) -> str:
-        """Largest e-value as printed."""
+        """Largest e-value at any time as printed, such as "3.2" or "10^6.1"."""
         return _written(self.largest_log_evidence)
 
     @property
@@ -477,7 +477,10 @@ class RevisionTest(Result):
 
     @property
     def shown_effect(self) -> str:
-        """Effect in percent with its interval, as printed."""
+        """How far a revision goes, in percent of the change that was warranted, with its interval.
+
+        It is 100 % if calibrated; "not estimable" where it cannot be computed.
+        """
         if self.effect != self.effect:
             return "not estimable"
         if self.effect_low != self.effect_low:

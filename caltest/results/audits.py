@@ -336,7 +336,7 @@ class AuditReport(Result):
 
     @property
     def _listed(self) -> list[Columns]:
-        """Tables of subgroups, unless there are too many to print."""
+        """Tables of subgroups, columns by heading; none of a lens with more than 12 subgroups."""
         groups = [row.groups for row in self.rows if row.groups is not None]
         return [parts.judged for parts in groups if len(parts.names) <= FEW_GROUPS]
 
@@ -504,7 +504,7 @@ class Segment(Record):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Confidence interval (low, high) of the difference."""
+        """Confidence interval (low, high) of observed − predicted in this segment."""
         return self.low, self.high
 
     @property
@@ -598,7 +598,10 @@ class SegmentSearch(Result):
         }
 
     def _at_floor(self, p: float) -> bool:
-        """Return whether no redraw reached the evidence of a p-value."""
+        """Return whether no redraw reached the evidence that has the p-value ``p``.
+
+        A simulated p-value is then at its smallest, 1 / (1 + redraws).
+        """
         return self.n_resamples > 0 and p * (1 + self.n_resamples) < 1.0 + 1e-9
 
     @property

@@ -79,7 +79,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def short(name: str) -> str:
-    """Return the name of a statistic or binning without its options."""
+    """Return the name of a statistic or binning without its options: "ECE" for "ECE(10)"."""
     return name.partition("(")[0]
 
 
@@ -150,7 +150,10 @@ class Record:
         return {"kind": type(self).__name__} | {k: _plain(vars(self)[k]) for k in self._kept()}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return :meth:`as_dict` as JSON."""
+        """Return :meth:`as_dict` as JSON.
+
+        ``indent`` is the number of blanks for each level, None for one line.
+        """
         return json.dumps(self.as_dict(), indent=indent, ensure_ascii=False)
 
     @classmethod
@@ -461,9 +464,9 @@ def degrees(
     """Return a phrase on the dependence λ within clusters, the chance that two rows go together.
 
     ``kinds`` maps the way in which they do (same label, or same correctness) to its λ for one or
-    two columns of clusters, None where it is not known. ``estimated`` says that the λ are upper 95
-    % limits; ``of_items`` that they are computed for votes of items, and not looked for in steps of
-    0.1.
+    two columns of clusters, None where it is not known. ``estimated`` says that the λ are upper
+    limits (at 95 %); ``of_items`` that they are computed for votes of items, and not looked for in
+    steps of 0.1.
     """
     shares = []
     for kind, limits in kinds.items():
@@ -540,9 +543,10 @@ class ClusterSummary(Record):
 
     @property
     def along(self) -> tuple[ClusterSummary, ...]:
-        """Summaries of the columns of clusters along which rows may depend.
+        """Summaries of the columns of clusters along which rows may depend (λ > 0).
 
-        It is the first column alone if neither shows dependence.
+        They are this one, and that of the second column if there is one; this one alone if neither
+        shows dependence.
         """
         if self.beside is None:
             return (self,)
@@ -568,7 +572,7 @@ class ClusterSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the dependence within clusters and on differences between them."""
+        """Sentences on dependence within clusters, and on residuals that change with their size."""
         notes = [
             "rows of a cluster depend on each other, which makes sampling noise larger: noise "
             "floors and p-values allow for the dependence that labels show (λ)"
@@ -661,7 +665,10 @@ class FoldSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on cross-validated predictions."""
+        """Sentences on cross-validated predictions.
+
+        How folds are aligned, and what p-values mean.
+        """
         aligned = (
             "folds are aligned, each shifted to the mean prediction of all rows: the test is about "
             "predictions that are too high or low overall and about their spread, not about "
@@ -727,7 +734,7 @@ class HorizonSummary(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Note on rows that share a time, if there are any."""
+        """One sentence on rows that share a time, or () if no rows do."""
         near = f" or less than {self.horizon} times apart" * (self.horizon > 1)
         note = f"rows have {self.times} times: rows of one time{near} are taken to depend"
         return (note,) * (self.rows > self.times)
@@ -866,7 +873,10 @@ class Subgroups(Record):
 
     @property
     def table(self) -> Columns:
-        """Columns by name, with one row for each subgroup."""
+        """Columns by heading, with one row for each subgroup.
+
+        They are its name, number of rows, the numbers of its result, and the adjusted p-value.
+        """
         columns = attributes(self.tests, {name: name for name in self.tested[0].of_subgroups})
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
@@ -901,7 +911,11 @@ class Subgroups(Record):
 
     @property
     def judged(self) -> Columns:
-        """Columns by name, with one row for each subgroup and the audit's finding on it."""
+        """Columns by heading, with one row for each subgroup and the audit's finding on it.
+
+        They are its name, number of rows, mean prediction, event rate, error, noise floor, adjusted
+        p-value and finding, as printed.
+        """
         means = list(zip(self.predicted, self.observed, strict=True))
         gap = max((abs(p - y) for p, y in means), default=0.0)  # one number of digits a column
         return {
@@ -913,7 +927,7 @@ class Subgroups(Record):
         }
 
     def in_words(self) -> list[str]:
-        """Return the finding in sentences."""
+        """Return the finding on all subgroups in sentences: p-values, then notes."""
         sentences = [f"{self.tested[0].of_all}: {p_is(self.pvalue)} ({self.adjust})"]
         if (p := self.alike_pvalue) is not None:
             sentences.append(f"calibrated alike: {p_is(p)} (residuals permuted)")

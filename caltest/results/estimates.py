@@ -162,7 +162,7 @@ class ConfidenceIntervalResult(Result):
         return [*noise, *([] if self.n_cells is None else [OF_CELLS])]
 
     def _shown(self, value: float | None) -> str:
-        """Return a number with the decimals that the length of the interval calls for."""
+        """Return a number as text, with decimals by the length of this interval; "–" for None."""
         return "–" if value is None else format_value(value, spread_of(self.low, self.high))
 
     def _zero(self) -> str:

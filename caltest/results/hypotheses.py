@@ -149,7 +149,7 @@ class CalibrationTestResult(Result):
 
     @property
     def excess(self) -> float:
-        """Excess over the noise floor; not an estimate of the true error."""
+        """Estimate − noise floor; not an estimate of the true error."""
         return self.estimate - self.null_mean
 
     @property
@@ -180,7 +180,7 @@ class CalibrationTestResult(Result):
 
     @property
     def shown_floor(self) -> str:
-        """Noise floor as printed."""
+        """Noise floor as printed: mean ± standard deviation of the statistic under calibration."""
         if self.null == "betting":
             return "at most 1 on average"
         return with_sd(self.null_mean, self.null_std)
@@ -477,7 +477,10 @@ class ComparisonResult(Result):
 
     @property
     def spread(self) -> float:
-        """A quarter of the interval's length, about one standard error; NaN without an interval."""
+        """A quarter of the length of the interval of the difference, about one standard error.
+
+        It is NaN without an interval.
+        """
         return spread_of(self.low, self.high)
 
     @property
@@ -666,7 +669,7 @@ class ComparisonTable(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Verdicts in words, with the names of the better models."""
+        """Verdicts in words, one for each of ``pairs``, with the names of the better models."""
         return tuple(v.about(p.names) for v, p in zip(self.verdicts, self.pairs, strict=True))
 
     def pair(self, a: str, b: str) -> ComparisonResult:

@@ -41,9 +41,10 @@ def decimals(spread: float) -> int:
 
 
 def format_value(value: float, spread: float = nan) -> str:
-    """Return a number with as many decimals as show two significant digits of its spread.
+    """Return a number as text, with as many decimals as show two significant digits of its spread.
 
-    Without a spread it has four decimals, or two significant digits where that takes more.
+    Without a spread (NaN or 0) it has four decimals, or two significant digits where that takes
+    more. NaN is "–".
 
     Examples
     --------
@@ -341,7 +342,7 @@ GLUED = re.compile(r"(?<=\d) (?=%|pp\b|sd\b|±)|(?<=\bp) (?=[=<≤])|(?<=[=<≤�
 
 
 def folded(line: str, width: int, indent: str = "") -> list[str]:
-    """Return a line broken to ``width``, numbers together with their units.
+    """Return a line broken to ``width`` letters, numbers together with their units, as a list.
 
     All lines but the first begin with ``indent``. Repeated blanks are kept.
     """

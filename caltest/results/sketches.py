@@ -87,8 +87,9 @@ class IntervalRow:
 def forest(rows: Sequence[IntervalRow], axis: str, reference: float | None = 0.0) -> str:
     """Return a forest plot as SVG: interval, noise floor and point of each row; "" without rows.
 
-    ``axis`` is the title, ``reference`` a vertical line. Each of ``rows`` has a label, a value, its
-    interval and noise floor.
+    Each of ``rows`` has a label, a value, its interval and noise floor; the first eight with a
+    finite value are drawn. ``axis`` is the title, and ``reference`` the place of a vertical line,
+    None for none.
     """
     rows = [row for row in rows if isfinite(row.value)][:ROWS_DRAWN]
     if not rows:

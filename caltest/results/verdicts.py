@@ -88,7 +88,11 @@ class ComparisonVerdict(Verdict):
         return places.get(self)
 
     def about(self, names: tuple[str, str]) -> str:
-        """Return the verdict in words, with the name of the better model."""
+        """Return the verdict in words, with the name of the better model.
+
+        ``names`` are the first and the second model. Without a better one it is the verdict itself,
+        such as "tied".
+        """
         return self.value if self.better is None else f"{names[self.better]} is better calibrated"
 
 
