@@ -71,7 +71,8 @@ def plan(
     The arguments decide what is planned: by default a test; with ``width`` an interval; with
     ``tolerance`` a test of equivalence; with ``against`` a comparison; with a :class:`Monitor` as
     the statistic the rows until its alarm. Without a formula, data sets are simulated: predictions
-    are drawn from those given, labels from the true probabilities, and the verb is called.
+    are drawn from those given, labels from the true probabilities, and the test or interval is
+    computed.
 
     Parameters
     ----------
@@ -100,6 +101,7 @@ def plan(
     Returns
     -------
     Plan
+        ``n``, the number of rows, with its 95 % Monte Carlo interval ``low`` to ``high``.
 
     Raises
     ------
@@ -166,9 +168,9 @@ def plan(
 def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ...]]:
     """Return (answer, notes): the sample size, scaled by the design effect for clusters.
 
-    The answer has n, its 95 % Monte Carlo interval, and the sizes that were tried; notes are
-    sentences. ``task`` is the planning problem; ``by_formula`` replaces the simulation by a closed
-    formula.
+    ``task`` is the planning problem; ``by_formula`` replaces the simulation by a closed formula.
+    The :class:`SearchAnswer` has n, its 95 % Monte Carlo interval, and the sizes that were tried;
+    notes are sentences on clusters, () without them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of single data sets
@@ -189,7 +191,10 @@ def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ..
 
 
 def _items_words(population: Population, n: int) -> str:
-    """Return a note that says how many items of the ``population`` have ``n`` votes."""
+    """Return a sentence that says how many items ``n`` votes are, at the mean number of votes.
+
+    The mean is over the items of the ``population``.
+    """
     assert population.data is not None
     assert population.data.items is not None
     votes = population.data.n / np.unique(population.data.items).size
@@ -197,11 +202,11 @@ def _items_words(population: Population, n: int) -> str:
 
 
 def _purpose(statistic: object, width: object, tolerance: object, against: object) -> str:
-    """Return the kind of plan; StatisticError for two kinds at once.
+    """Return the kind of plan, a word; StatisticError for two kinds at once.
 
     ``width`` asks for an "interval", ``tolerance`` for "equivalence", ``against`` for a
-    "comparison", and a monitor as the statistic for "monitoring"; otherwise it is a "test". A
-    statistic that is a name needs a width.
+    "comparison" (None each if not planned), and a monitor as the statistic for "monitoring";
+    otherwise it is a "test". A ``statistic`` that is a name, such as "O:E", needs a width.
     """
     if isinstance(statistic, str):
         one_of("statistic", statistic, FORMULAS)
@@ -220,7 +225,8 @@ def _looked_through(
 ) -> tuple[Any, Lens, str]:
     """Return (statistic, lens, name): the statistic as planned, its lens, and its printed name.
 
-    ``lens`` None gives the default lens for ``data``; a monitor gets the lens as its own.
+    A lens says which probabilities are assessed; ``lens`` None gives the default one for ``data``.
+    A monitor as ``statistic`` gets the lens as its own; StatisticError if it has seen rows.
     """
     if not isinstance(statistic, Monitor):
         named = statistic if isinstance(statistic, str) else name_of(statistic)
@@ -279,10 +285,11 @@ def by_power(
 ) -> SearchAnswer:
     """Return the sample size at which ``trial`` succeeds with probability ``power``.
 
-    ``trial(rng, n)`` simulates one data set and says whether it succeeds; ``n_datasets`` are
-    simulated. n begins at ``first``, and is doubled or halved until both sides are known. Further
-    data sets are then simulated at the answer of a probit regression of successes on √n. The answer
-    has n, its 95 % interval and the sizes tried.
+    ``trial(rng, n)`` simulates one data set of n rows and says whether it succeeds; at least
+    ``n_datasets`` are simulated, from ``rng``. n begins at ``first``, and is doubled or halved
+    until both sides are known. Further data sets are then simulated at the answer of a probit
+    regression of successes on √n. The answer has n, its 95 % interval and the power at the sizes
+    tried. StatisticError if two million rows do not suffice.
     """
     tried: dict[int, list[int]] = {}
 
@@ -322,9 +329,10 @@ def _answer(
 ) -> SearchAnswer:
     """Return an answer from an estimate of n and the standard error of its logarithm.
 
-    ``tried`` maps n to the power or length found there, ``ends`` (P, 2) are 95 % intervals of these
-    in increasing n, ``n_datasets`` is the number of simulated data sets. The interval of n has the
-    factors exp(∓ 2.15 ``error``), at most exp(3). ``answer`` is the estimate of n.
+    ``answer`` is the estimate of n and ``error`` the standard error of log n: the 95 % interval of
+    n has the factors exp(∓ 2.15 ``error``), at most exp(3). ``tried`` maps n to the power, or mean
+    length of intervals, found there, ``ends`` (P, 2) are 95 % intervals of these for the P sizes in
+    increasing order, ``n_datasets`` is the number of simulated data sets.
     """
     low, high = answer * np.exp(np.array([-1.0, 1.0]) * min(REACH * error, 3.0))
     points = tuple((float(n), tried[n]) for n in sorted(tried))
@@ -334,10 +342,10 @@ def _answer(
 
 
 def _regressed(tried: dict[int, list[int]], about: float, power: float) -> tuple[float, float]:
-    """Return (n, error): the n with this power by probit regression on √n.
+    """Return (n, error): the n with power ``power`` by probit regression on √n, and its error.
 
     ``tried`` maps n to [successes, trials]; the error is the standard error of log n, and ``about``
-    a rough answer, near which values are used.
+    a rough answer: only sizes within a factor of 2.5 of it are used.
     """
     from scipy.special import ndtr, ndtri
 
@@ -371,11 +379,13 @@ def by_width(
     rng: Rng,
     first: int = ROWS_FIRST_TRIED,
 ) -> SearchAnswer:
-    """Search for the n at which intervals have the target length on average, by secants in logs.
+    """Return the n at which intervals have the target length on average, by secants in logs.
 
-    ``width(rng, n)`` is the length of the interval of one data set, ``goal`` the target, ``first``
-    the first n tried. Six rounds of data sets, ``n_datasets`` in all; lengths fall about as n^−½.
-    The answer has n, its 95 % interval and the sizes tried.
+    ``width(rng, n)`` is the length of the interval of one simulated data set of n rows, ``goal``
+    the target, ``first`` the first n tried, ``rng`` the generator. Six rounds of data sets are
+    simulated, about ``n_datasets`` in all; lengths fall about as n^−½. The answer has n, its 95 %
+    interval and the mean length at the sizes tried. StatisticError if two million rows do not
+    suffice.
     """
     tried: dict[int, FloatArray] = {}
     few, size, n, slope = max(n_datasets // 24, 2), max(n_datasets // 6, 2), max(first, 4), -0.5
@@ -404,10 +414,7 @@ def by_width(
 
 
 def _mean_ends(values: FloatArray) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of values.
-
-    ``values`` (m,) are independent; the pair is (low, high).
-    """
+    """Return (low, high), Student's 95 % interval of the mean of independent ``values`` (m,)."""
     from scipy.special import stdtrit
 
     half = float(values.std(ddof=1) / np.sqrt(values.size) * stdtrit(values.size - 1, 0.975))
@@ -419,9 +426,10 @@ def by_alarms(
 ) -> SearchAnswer:
     """Return the n by which an alarm is raised in a share ``power`` of data sets: a quantile.
 
-    ``alarm(rng)`` is the row of the alarm in one data set, or None, and ``n_datasets`` are
-    simulated. Order statistics give the 95 % interval. StatisticError if too few data sets raise an
-    alarm. The answer has n, its 95 % interval and the power found.
+    ``alarm(rng)`` is the number of the row of the alarm in one simulated data set, or None for no
+    alarm, and ``n_datasets`` are simulated from ``rng``. Order statistics give the 95 % interval.
+    The answer has n, its 95 % interval and the share of data sets with an alarm by each n.
+    StatisticError if too few data sets raise an alarm.
     """
     from scipy.special import bdtr
 
@@ -460,12 +468,12 @@ ROWS_OF_EFFECT, EFFECT_LEVEL = 100_000, 0.999
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Planning problem: data sets are drawn from a population, and the verb is run on each.
+    """Planning problem: data sets are drawn from a population, and each is tested.
 
-    ``purpose`` is "test", "interval", "equivalence", "comparison" or "monitoring". ``population``
-    draws predictions and labels; ``statistic`` (or monitor, or name of a formula), ``lens``,
-    ``width``, ``tolerance``, ``power``, ``alpha``, ``n_datasets`` and ``rng`` are arguments of
-    :func:`plan`.
+    ``purpose`` is "test", "interval" (whose length counts), "equivalence", "comparison" or
+    "monitoring". ``population`` draws predictions and labels; ``statistic`` (or monitor, or name of
+    a formula), ``lens``, ``width``, ``tolerance``, ``power``, ``alpha``, ``n_datasets`` and ``rng``
+    are arguments of :func:`plan`.
     """
 
     purpose: str
@@ -480,7 +488,11 @@ class Task:
     rng: Rng
 
     def search(self) -> SearchAnswer:
-        """Search for the sample size by simulation; return n, its interval and the sizes tried."""
+        """Search for the sample size of this plan by simulation.
+
+        The :class:`SearchAnswer` has n, its 95 % interval and the power, or mean length of
+        intervals, at the sizes tried. StatisticError if no size up to two million is enough.
+        """
         if self.tolerance is not None and self.population.truth is not None:
             self._refuse_larger_error(self.tolerance)
         if self.width is not None:
@@ -490,7 +502,10 @@ class Task:
         return by_power(self._succeeds, self.power, self.n_datasets, self.rng)
 
     def _refuse_larger_error(self, tolerance: float) -> None:
-        """Raise StatisticError if the assumed error exceeds the tolerance: no n could show less."""
+        """Raise StatisticError if the assumed error exceeds ``tolerance``: no n could show less.
+
+        The error is bounded from a data set of 100 000 rows, at level 0.999.
+        """
         *question, run = self._question(
             np.random.default_rng(0), ROWS_OF_EFFECT
         )  # no draw of the search
@@ -505,18 +520,20 @@ class Task:
             )
 
     def _question(self, rng: Rng, n: int) -> tuple[Predictions, None, Any, Fields]:
-        """Draw n rows; return (data, None, statistic, options), the arguments of the verb.
+        """Draw n rows from ``rng``; return (data, None, statistic, options).
 
-        The data have their labels, so that None is passed for these. The options are a dict with
-        ``lens`` and ``rng``.
+        They are the arguments of :func:`calibration_test` and its relatives. The data have their
+        labels, so that None is passed for these. The options are a dict with ``lens`` and ``rng``,
+        a seed.
         """
         data, _ = self.population.draw_rows(rng, n)
         return data, None, self.statistic, {"lens": self.lens, "rng": int(rng.integers(2**63))}
 
     def _succeeds(self, rng: Rng, n: int) -> bool:
-        """Draw a data set of n rows, run the verb on it, and return whether it shows the effect.
+        """Draw a data set of n rows from ``rng``, test it, and return whether it shows the effect.
 
-        False if n is too small for the verb.
+        The effect is a rejection, an equivalence, or a first model that is worse, by the purpose of
+        this plan. It is False if n, below 100, is too small for the statistic.
         """
         try:
             if self.purpose == "comparison":
@@ -535,10 +552,13 @@ class Task:
         return result.pvalue <= self.alpha
 
     def _first_is_worse(self, rng: Rng, n: int) -> bool:
-        """Draw n rows; return whether a comparison shows that the first model is worse.
+        """Draw n rows from ``rng``.
 
-        It is :func:`caltest.compare` without each model's own test. ``rng`` draws them; False if
-        the comparison finds no difference.
+        Return whether a comparison shows that the first model is worse.
+
+        It is :func:`caltest.compare` without each model's own test: the difference of debiased
+        squared errors, first − second, is positive with p ≤ alpha. StatisticError for a statistic
+        without bins.
         """
         sides = []
         for data in filter(None, self.population.draw_rows(rng, n)):
@@ -552,7 +572,10 @@ class Task:
         return difference.value > 0.0 and difference.pvalue() <= self.alpha
 
     def _length(self, rng: Rng, n: int) -> float:
-        """Draw n rows and return the length of the interval."""
+        """Draw n rows from ``rng``; return the length of the statistic's confidence interval.
+
+        StatisticError if an end of it is open.
+        """
         *question, run = self._question(rng, n)
         run |= {"level": 1.0 - self.alpha, "n_resamples": N_DRAWS}
         result = confidence_interval(*question, **run)
@@ -561,9 +584,11 @@ class Task:
         return result.high - result.low
 
     def _alarm(self, rng: Rng) -> int | None:
-        """Draw rows until the monitor raises its alarm.
+        """Draw rows from ``rng`` until the monitor of this plan raises its alarm.
 
-        Return their number, None if it does not.
+        Return their number.
+
+        None if it raises none within two million rows.
         """
         monitor, block = self.statistic, MONITOR_BLOCK
         while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:
@@ -574,9 +599,12 @@ class Task:
 
 
 def formula(task: Task) -> SearchAnswer:
-    """Return the sample size of a planning problem by a closed formula.
+    """Return the sample size of the planning problem ``task`` by a closed formula, without error.
 
-    The notes of :func:`caltest.plan` list the formulas.
+    It is for intervals of "O:E", "intercept" and "slope", and for the test of
+    calibration-in-the-large; the notes of :func:`caltest.plan` list the formulas. The low and high
+    of the answer equal its n. StatisticError if predictions do not determine the interval, or two
+    million rows do not suffice.
     """
     from scipy.special import logit, ndtri
 
@@ -629,8 +657,9 @@ def _changed(probs: FloatArray, slope: float, shift: float | FloatArray = 0.0) -
 class Slope:
     """Assumed truth: log-odds are ``slope`` times the predicted ones.
 
-    A slope below 1 stands for an overconfident model; it is at most 10. For several classes, true
-    probabilities are proportional to p^slope: temperature T is Slope(1/T).
+    Call it with probabilities (n, K) to get the true ones, (n, K). A slope below 1 stands for an
+    overconfident model; it is above 0 and at most 10, StatisticError else. For several classes,
+    true probabilities are proportional to p^slope: temperature T is Slope(1/T).
     """
 
     slope: float
@@ -648,7 +677,11 @@ class Slope:
 
 @dataclass(frozen=True)
 class Shift:
-    """Assumed truth: the log-odds of class ``c`` are ``shift`` above the predicted ones."""
+    """Assumed truth: the log-odds of class ``c`` are ``shift`` above the predicted ones.
+
+    Call it with probabilities (n, K) to get the true ones, (n, K). Class 1 is the default; the
+    ratios of the other classes stay.
+    """
 
     shift: float
     c: int = 1
@@ -664,7 +697,12 @@ class Shift:
 
 @dataclass(frozen=True)
 class Bump:
-    """Assumed truth: class ``c`` is more frequent by ``height`` for predictions in (low, high)."""
+    """Assumed truth: class ``c`` is more frequent by ``height`` for predictions in (low, high).
+
+    Call it with probabilities (n, K) to get the true ones, (n, K). Predictions and height are
+    probabilities of class c, by default 1; a negative height makes it less frequent. The result is
+    kept in [0, 1], and the ratios of the other classes stay.
+    """
 
     height: float
     low: float
@@ -696,9 +734,9 @@ class LogisticNormal:
     """Risks of an event whose log-odds are normal: a model given by event rate and c-statistic.
 
     ``rate`` is the event rate, ``concordance`` the c-statistic (area under the ROC curve), ½ to 1.
-    Mean and variance follow Pavlou et al., "Estimation of required sample size for external
-    validation of risk models for binary outcomes", Statistical Methods in Medical Research 30,
-    2021.
+    Call it with (rng, n) to draw n risks, (n,). Mean and variance follow Pavlou et al., "Estimation
+    of required sample size for external validation of risk models for binary outcomes", Statistical
+    Methods in Medical Research 30, 2021.
     """
 
     rate: float
@@ -709,7 +747,7 @@ class LogisticNormal:
         number("concordance", self.concordance, 0.5, 1.0)
 
     def of_normals(self, z: FloatArray) -> FloatArray:
-        """Return risks for standard normal numbers ``z``, same shape."""
+        """Return risks, probabilities of the event, for standard normal ``z``, same shape."""
         from scipy.special import expit, ndtri
 
         apart = 2.0 * ndtri(self.concordance) ** 2
@@ -750,7 +788,10 @@ class LikeTally:
     up_to: FloatArray
 
     def at(self, shares: FloatArray) -> FloatArray:
-        """Return the quantiles of the predictions at ``shares``, shape (m, 2)."""
+        """Return quantiles of the predictions of the tally, (m, 2), for labels 0 and 1.
+
+        ``shares`` (m,) are in [0, 1]; the order is by the event probability.
+        """
         return self.probs[np.searchsorted(self.up_to, shares)]
 
     def __call__(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -761,9 +802,10 @@ class LikeTally:
 class Population:
     """Sampler of predictions, with their assumed true probabilities, and of a second model.
 
-    ``like`` is data or a function, ``truth`` maps predictions to true probabilities, and
-    ``against`` are the predictions of the second model for the same rows. ``assumed`` says the
-    truth in words.
+    ``like`` is what the user gave: data, a tally's sampler, or a function (rng, n) -> probs.
+    ``data`` are the rows it holds, None for a tally or function. ``truth`` maps predictions (n, K)
+    to true probabilities, None if the model is calibrated, and ``against`` are the predictions of
+    the second model for the same rows, None without one. ``assumed`` says the truth in words.
     """
 
     like: Any
@@ -781,10 +823,12 @@ class Population:
         alternative: EventProbability | None,
         facts: Facts,
     ) -> Population:
-        """Return the population for the arguments of :func:`plan`.
+        """Return the population for the arguments of :func:`plan`, which raises its errors.
 
-        ``like`` is data or a function, ``against`` the second model or None. Without
-        ``alternative`` the assumed truth is fitted to the labels.
+        ``like`` is data, a tally or a function (rng, n) -> probs, ``labels`` the labels of data,
+        ``against`` the second model's predictions or None, and ``facts`` the keywords of
+        :meth:`Predictions.of`. Without ``alternative``, a map from predicted to true probabilities,
+        the assumed truth is fitted to the labels.
         """
         if alternative is not None and not callable(alternative):
             raise StatisticError(
@@ -825,12 +869,17 @@ class Population:
 
     @property
     def present(self) -> int | None:
-        """Number of rows that were given; None for a function."""
+        """Number of rows that the user gave; None if predictions are drawn from a function."""
         source = self.like if isinstance(self.like, LikeTally) else self.data
         return None if source is None else source.n
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-        """Draw n rows of predictions; return them and their true probabilities, (n, K) each."""
+        """Draw n rows of predictions from ``rng``.
+
+        Return (predictions, true probabilities), (n, K) each.
+
+        Rows of data are drawn with replacement.
+        """
         if self.data is None:
             probs = read_arguments(
                 self.like(rng, n), np.zeros(n, dtype=np.int64), rounded=False
@@ -850,7 +899,11 @@ class Population:
         return probs if self.truth is None else np.asarray(self.truth(probs))
 
     def draw_rows(self, rng: np.random.Generator, n: int) -> tuple[Predictions, Predictions | None]:
-        """Draw n labelled rows; return them, and the second model's predictions or None."""
+        """Draw n rows from ``rng``, labelled by the true probabilities; return (rows, second).
+
+        ``second`` has the second model's predictions for these rows, with the same labels; None
+        without a second model. Clusters are drawn whole, with their dependence.
+        """
         if self.clustered:
             assert self.data is not None
             rows, clusters = self._clusters(rng, n)
@@ -869,22 +922,24 @@ class Population:
 
     @property
     def of_items(self) -> bool:
-        """True if clusters are items with several votes, which share their predictions."""
+        """True if the clusters are items with several votes, which share their predictions."""
         return self.data is not None and self.data.items is not None
 
     @property
     def clustered(self) -> bool:
-        """True if rows come in clusters."""
+        """True if the rows given come in clusters, such as patients or items with votes."""
         return self.data is not None and self.data.clusters is not None
 
     @cached_property
     def dependence(self) -> tuple[float, float]:
-        """Design effect of the clusters, and the label correlation that gives it.
+        """(design effect, correlation): how much the labels of a cluster depend.
 
-        The first is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q of class
-        1 or the most likely class. Labels are thresholded normal variables with one correlation
-        within a cluster, which keeps the probabilities of every row; the correlation is found by
-        bisection on the same draws.
+        (1, 0) without clusters.
+
+        The design effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q
+        of class 1 or the most likely class. Labels are thresholded normal variables with one
+        correlation within a cluster, which keeps the probabilities of every row; the correlation
+        that gives the design effect is found by bisection on the same draws.
         """
         data = self.data
         if data is None or data.clusters is None:
@@ -905,9 +960,10 @@ class Population:
         return observed, low
 
     def _clusters(self, rng: np.random.Generator, n: int) -> tuple[IntArray, IntArray]:
-        """Draw whole clusters until there are n rows.
+        """Draw whole clusters from ``rng``, with replacement, until there are n rows.
 
-        Return row indices and cluster numbers, (n,) each.
+        Return (row indices, cluster numbers), (n,) each. A cluster that is drawn twice has two
+        numbers, and the last one is cut.
         """
         assert self.data is not None
         clusters = by_appearance(self.data.clusters)
@@ -922,9 +978,11 @@ class Population:
         return np.concatenate(parts)[:n], numbers[:n]
 
     def event(self, lens: Lens, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return predictions and true probabilities of the event of a lens, (m,) each.
+        """Return (predictions, true probabilities) of the event of a lens, (m,) each.
 
-        They are m rows drawn from the population. ``lens`` leaves two classes.
+        They are of m rows of the population, drawn from ``rng`` where a function makes them.
+        ``lens`` says which probabilities are assessed and leaves two classes, such as ``TopK(1)``;
+        StatisticError if not.
         """
         shares = (np.arange(MANY_ROWS) + 0.5) / MANY_ROWS
         if isinstance(self.like, LogisticNormal):
@@ -956,8 +1014,9 @@ def _labels(
 ) -> IntArray:
     """Draw labels (n,) with the probabilities ``truth`` from normals correlated within clusters.
 
-    ``truth`` (n, K) are probabilities, ``clusters`` (n,) numbers from 0, and ``correlation`` is the
-    correlation of the normals of two rows of a cluster.
+    ``rng`` is the generator, ``truth`` (n, K) are probabilities of the classes, ``clusters`` (n,)
+    numbers from 0, and ``correlation`` is the correlation of the normals of two rows of a cluster.
+    A label is the interval of cumulative probabilities in which the normal's quantile lies.
     """
     from scipy.special import ndtr
 
@@ -971,8 +1030,10 @@ def _labels(
 def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally, Predictions]:
     """Return (sampler, rows): a sampler of a tally's predictions, and weighted rows.
 
-    The rows are used to fit an assumed truth. StatisticError for more than two classes, for
-    weighted rows, and for ``labels`` or design arguments ``facts``, which a tally holds already.
+    The sampler is called with (rng, n) and draws predictions (n, 2). The rows are used to fit an
+    assumed truth; their weights are numbers of observations. StatisticError for more than two
+    classes, for weighted rows, and for ``labels`` or design arguments ``facts``, which a tally
+    holds already.
     """
     if tally.n_classes > 2 or tally.weights is not None:
         raise StatisticError("plan takes tallies of two classes, and none of weighted rows")
@@ -987,7 +1048,9 @@ def _of_tally(tally: AnyTally, labels: object, facts: Facts) -> tuple[LikeTally,
 def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
     """Return (truth, description): a recalibration fitted to the labels as the assumed truth.
 
-    ``n`` is the number of rows that ``data`` stand for. StatisticError if they are too few.
+    It is Platt scaling for two classes, temperature scaling for more, a function from probabilities
+    (n, K) to probabilities (n, K), and its name in words. ``n`` is the number of rows that ``data``
+    stand for. StatisticError below 50, or 10 of either label of two.
     """
     each = np.bincount(data.labels, data.weights, data.n_classes)
     if n < LEAST_LEARNT or (data.n_classes == 2 and each.min() < LEAST_RARE):

@@ -57,8 +57,10 @@ _Choice = TypeVar("_Choice")
 class Preset:
     """A statistic and a lens that together reproduce a published number; ``**preset`` passes both.
 
+    Call it with probabilities and labels for the number, or pass ``**preset`` to functions such as
+    :func:`calibration_test`, as ``statistic`` and ``lens``, the choice of assessed probabilities.
     ``source`` is a paper, or a program with its version; with ``root`` the number is √max(T, 0) of
-    the statistic T, which the verbs see.
+    the statistic T, which these functions see.
     """
 
     statistic: Statistic
@@ -67,7 +69,11 @@ class Preset:
     root: bool = False
 
     def __call__(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> float:
-        """Return the error; arguments as in :meth:`Predictions.of`."""
+        """Return the published number, a float, for predictions and labels.
+
+        ``probs``, ``labels`` and ``facts`` (``weights``, ``from_logits`` and others) are the
+        arguments of :meth:`Predictions.of`, which raises the errors.
+        """
         facts.setdefault("rounded", False)  # the value of all rows
         value = self.statistic(self.lens(read_arguments(probs, labels, **facts)))
         return max(value, 0.0) ** 0.5 if self.root else value
@@ -95,7 +101,8 @@ def _top_or_event(task: str) -> Lens:
 def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1) -> EdgeBins:
     """Return bins with exactly the edges of ``linspace(0, top, bins + 1)``, as in other programs.
 
-    ``closed`` is the side on which bins are closed, ``least`` the smallest number of bins allowed.
+    ``bins`` is their number, ``closed`` the side on which they are closed, "left" or "right",
+    ``least`` the smallest number allowed; StatisticError for others.
     """
     whole("bins", bins, least, most=MOST_BINS)
     return EdgeBins(np.linspace(0.0, top, bins + 1)[1:-1], closed=closed)
@@ -104,7 +111,8 @@ def _even(bins: int, closed: Closed = "right", top: float = 1.0, least: int = 1)
 def guo2017(bins: int = 15) -> Preset:
     """Return the ECE of Guo et al. (2017): the confidence of the top class, (a, b] bins.
 
-    ``bins`` is the number of bins of equal width.
+    ``bins`` is the number of bins of equal width. The :class:`Preset`, a statistic with its lens,
+    is called with probabilities and labels.
     """
     return Preset(ECE(UniformBins(bins)), TopK(1), "Guo et al. (2017), Eq. 3")
 
@@ -116,9 +124,10 @@ def nixon2019(
     """Return the static, adaptive or thresholded adaptive error of Nixon et al. (2019).
 
     ``variant="nixon"`` is the authors' code: its bins are [a, b), with p = 1 in one of its own; its
-    ranges start at ranks round(j n_k / m) of the n_k predictions above the threshold, and count by
-    their share of them. ``bins`` is the number of bins or ranges, ``threshold`` the smallest
-    probability that "tace" counts.
+    m ranges start at ranks round(j n_k / m) of the n_k predictions of class k above the threshold,
+    and count by their share of them. ``bins`` is the number of bins or ranges, ``threshold`` the
+    smallest probability that "tace" counts. The :class:`Preset`, a statistic with its lens, is
+    called with probabilities and labels. StatisticError for another ``metric`` or ``variant``.
     """
     ranges = CutBins(bins, "rank", "left")
     even = EdgeBins(np.linspace(0.0, 1.0, bins + 1)[1:], closed="left")
@@ -137,9 +146,11 @@ def calzone(
 ) -> Preset:  # fmt: skip
     """Return an error of calzone 0.1: bins of equal width (h) or of equal count (c).
 
-    The first equal-count bin leaves out its lower end: rows with the smallest prediction are in
-    none. ``class_index=None`` is the top class. ``metric`` is an ECE, an MCE or a Hosmer–Lemeshow
-    statistic.
+    ``metric`` is an ECE, an MCE or a Hosmer–Lemeshow statistic over ``bins`` bins. The first
+    equal-count bin leaves out its lower end: rows with the smallest prediction are in none.
+    ``class_index`` is the class whose probability is assessed, None the top class. The
+    :class:`Preset`, a statistic with its lens, is called with probabilities and labels.
+    StatisticError for another metric.
     """
     whole("bins", bins, most=MOST_BINS)
     kinds: dict[str, BinnedStatistic] = {"ece": ECE, "mce": MCE, "hl": HosmerLemeshow}
@@ -157,8 +168,9 @@ def sklearn(
 ) -> Preset:
     """Return the binned error of the curve that scikit-learn's ``calibration_curve`` draws.
 
-    It is the ECE over the bins of that curve. ``bins`` and ``strategy`` are as there;
-    ``class_index`` is the class whose probability is assessed.
+    It is the ECE over the bins of that curve. ``bins`` and ``strategy`` ("uniform" width or
+    "quantile") are as there; ``class_index`` is the class whose probability is assessed. The
+    :class:`Preset`, a statistic with its lens, is called with probabilities and labels.
     """
     errors = {"uniform": ECE(_even(bins)), "quantile": ECE(CutBins(bins))}
     return Preset(
@@ -176,9 +188,10 @@ def torchmetrics(
 ) -> Preset:
     """Return the calibration error of torchmetrics 1.9: [a, b) bins, and 1 in a bin of its own.
 
-    torchmetrics is right to about 1e-6 for several classes, in single precision. ``norm`` is the
-    mean, the root mean square or the largest gap; ``task`` assesses the top class for "multiclass",
-    the probability of class 1 for "binary".
+    torchmetrics is right to about 1e-6 for several classes, in single precision. ``norm`` "l1" is
+    the mean, "l2" the root mean square and "max" the largest gap over ``bins`` bins; ``task``
+    assesses the top class for "multiclass", the probability of class 1 for "binary". The
+    :class:`Preset`, a statistic with its lens, is called with probabilities and labels.
     """
     whole("bins", bins, most=MOST_BINS)
     edges = EdgeBins(np.arange(1, bins + 1) / bins, closed="left")
@@ -192,9 +205,11 @@ def netcal(
 ) -> Preset:  # fmt: skip
     """Return the ECE or MCE of netcal 1.4: [a, b) bins, the last one closed.
 
-    ``equal_intervals`` False takes bins of equal mass. netcal reads an array of two columns, like
-    one of one dimension, as the probability of class 1: take ``task="binary"`` for it. ``task``
-    assesses the top class for "multiclass", the probability of class 1 for "binary".
+    ``bins`` is their number; ``equal_intervals`` False takes bins of equal mass. netcal reads an
+    array of two columns, like one of one dimension, as the probability of class 1: take
+    ``task="binary"`` for it. ``task`` assesses the top class for "multiclass", the probability of
+    class 1 for "binary". The :class:`Preset`, a statistic with its lens, is called with
+    probabilities and labels.
     """
     edges = _even(bins, "left") if equal_intervals else CutBins(bins, closed="left")
     error = _chosen("metric", metric, {"ece": ECE, "mce": MCE})
@@ -207,11 +222,13 @@ def verified_calibration(
     *,
     task: ClassificationTask = "multiclass",
 ) -> Preset:
-    """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019).
+    """Return an error of uncertainty-calibration 0.1.4 (Kumar et al. 2019), with ``bins`` bins.
 
-    ``get_ece``, ``get_ece_em`` (equal-mass bins, cut half-way between neighbours), or ``"l2"``:
-    ``get_calibration_error(mode="top-label")``, the root of the debiased squared error over these.
-    ``task`` assesses the top class for "multiclass", the probability of class 1 for "binary".
+    ``metric`` "ece" is ``get_ece``, "ece-em" ``get_ece_em`` (equal-mass bins, cut half-way between
+    neighbours), and "l2" ``get_calibration_error(mode="top-label")``, the root of the debiased
+    squared error over these. ``task`` assesses the top class for "multiclass", the probability of
+    class 1 for "binary". The :class:`Preset`, a statistic with its lens, is called with
+    probabilities and labels.
     """
     mass = CutBins(bins, "halfway")
     even = EdgeBins(np.arange(1, bins) / bins)
@@ -224,7 +241,9 @@ def verified_calibration(
 def helm(*, task: ClassificationTask = "multiclass") -> Preset:
     """Return ``ece_10_bin`` of HELM, which is :func:`verified_calibration` ``("ece-em", 10)``.
 
-    ``task`` assesses the top class for "multiclass", the probability of class 1 for "binary".
+    It is the ECE over ten bins of equal mass. ``task`` assesses the top class for "multiclass", the
+    probability of class 1 for "binary". The :class:`Preset`, a statistic with its lens, is called
+    with probabilities and labels.
     """
     return Preset(ECE(CutBins(10, "halfway")), _top_or_event(task), "HELM, ece_10_bin")
 
@@ -235,7 +254,8 @@ def hle(bin_size: int = 100, *, task: ClassificationTask = "binary") -> Preset:
     Confidences are sorted and cut into bins of ``bin_size`` rows; the last one, with the remainder,
     does not count: up to 199 of the surest answers. Equal confidences are cut apart by their order
     in the file. ``RMSCE`` has neither fault. ``task`` assesses the top class for "multiclass", the
-    probability of class 1 for "binary".
+    probability of class 1 for "binary". The :class:`Preset`, a statistic with its lens, is called
+    with probabilities and labels; StatisticError for fewer rows than two bins.
     """
     whole("bin_size", bin_size)
     return Preset(_WithoutLast(bin_size), _top_or_event(task), "Humanity's Last Exam", root=True)
@@ -246,9 +266,10 @@ def monai(
 ) -> Preset:
     """Return the calibration error of MONAI 1.6: the classes are its channels, rows its voxels.
 
-    It is the mean over classes, unless ``class_index`` picks one. Its bins are (a, b], its
+    It is the mean over classes, unless ``class_index`` picks one. Its ``bins`` bins are (a, b], its
     precision is single. ``metric`` is "expected" for the average gap of the bins, "maximum" for the
-    largest.
+    largest, which needs a ``class_index``; StatisticError else. The :class:`Preset`, a statistic
+    with its lens, is called with probabilities and labels.
     """
     edges = _even(bins, top=1.0 + float(np.finfo(np.float32).eps), least=2)
     errors: dict[str, Statistic] = {"expected": ClasswiseECE(edges)}
@@ -263,12 +284,13 @@ def relplot(*, task: ClassificationTask = "multiclass") -> Preset:
 
     :class:`SmoothECE` is the formula of the paper, which the package rounds: predictions of exactly
     0 or 1 count half, as they are not reflected, and those nearer than 0.001 in part, which moved
-    the number by up to a fifth; the width is the smallest multiple of 2^−10 that the error does not
-    exceed, and the number is the error there, below the width (8 % of it at n = 200 000); the
+    the number by up to a fifth; the width σ is the smallest multiple of 2^−10 that the error does
+    not exceed, and the number is the error there, below the width (8 % of it at n = 200 000); the
     integral is a sum of max(200, 10 / σ) points; data are split between two neighbours on a grid of
     max(2000, 20 / σ) / 2 + 1 points; the kernel ends at a distance of ½; and 10^−4 is added to the
     density. ``task`` assesses the top class for "multiclass", the probability of class 1 for
-    "binary".
+    "binary". The :class:`Preset`, a statistic with its lens, is called with probabilities and
+    labels.
     """
     return Preset(RelplotSmoothECE(), _top_or_event(task), "relplot 1.0 (Błasiok & Nakkiran 2023)")
 
@@ -281,7 +303,8 @@ def calibrationerrors_jl(
 
     ``binning`` "uniform" has ``bins`` slices along each axis, "median-variance" is a
     :class:`VarianceTree` with cells of at least ``min_size`` rows. ``distance`` is as for
-    :class:`ECE`.
+    :class:`ECE`. The :class:`Preset`, a statistic with its lens, is called with probabilities and
+    labels.
     """
     partitions: dict[str, Binning] = {"uniform": UniformBins(bins)}
     partitions["median-variance"] = VarianceTree(min_size)
@@ -291,9 +314,10 @@ def calibrationerrors_jl(
 
 @dataclass(frozen=True, repr=False)
 class _WithoutSmallest(Statistic):
-    """A binned error over quantile bins (a, b], which leave out the smallest prediction.
+    """A binned error over quantile bins (a, b], which leave out rows with the smallest prediction.
 
-    ``make`` is the class of the error, ``n_bins`` the number of bins.
+    ``make`` is the class of the error, :class:`ECE`, :class:`MCE` or :class:`HosmerLemeshow`;
+    ``n_bins`` is the number of bins.
     """
 
     make: BinnedStatistic
@@ -315,7 +339,9 @@ class _WithoutSmallest(Statistic):
 class _WithoutLast(Statistic):
     """Mean squared error over bins of consecutive rows, sorted by p, without the last bin.
 
-    Every bin has ``bin_size`` rows. Ties stay in the order of the file.
+    It is Σ_b (O_b − E_b)² / (n_b n) over bins b of ``bin_size`` = n_b of the n rows, with O_b
+    observed and E_b expected events. The last bin takes the remainder. Ties stay in the order of
+    the file. StatisticError for fewer rows than two bins.
     """
 
     bin_size: int
@@ -335,9 +361,10 @@ class _WithoutLast(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _KeptRows(LabelStatistic):
-    """A statistic of some of the rows.
+    """A statistic that is evaluated on some of the rows, with fixed predictions.
 
-    ``inner`` is prepared for the kept rows alone, ``members`` are their places among all rows.
+    ``inner`` is prepared for the kept rows alone, ``members`` (m,) are their indices among all
+    rows.
     """
 
     inner: Prepared = field(repr=False)

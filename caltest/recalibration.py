@@ -71,6 +71,8 @@ class Recalibration(ABC):
     def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
         """Fit the map on held-out predictions and their labels.
 
+        Return it, to be called on new predictions.
+
         Arguments are as in :meth:`Predictions.of`, for rows that the model was not trained on.
         Logits that differ by a constant in each row give the same map. ``ids`` identify the rows of
         the fit later; ``weights`` weigh the rows of the loss, and only their ratios count.
@@ -107,9 +109,10 @@ class Recalibration(ABC):
 
 @dataclass(frozen=True)
 class Penalised(Recalibration):
-    """Base class of methods whose parameters are shrunk to the identity map.
+    """Base class of recalibration methods whose parameters are shrunk to the identity map.
 
-    ``penalty`` is the weight of the ridge; without one the optimum need not exist.
+    ``penalty`` λ > 0 is the weight of the ridge (λ/2) ‖θ − θ₀‖², by default 1e-6; θ₀ are the
+    parameters of the identity. Without one the optimum need not exist.
     """
 
     penalty: float = 1e-6
@@ -165,8 +168,9 @@ class Recalibrated:
     def __call__(self, probs: object, *, from_logits: bool = False) -> FloatArray | Predictions:
         """Return recalibrated probabilities in the form of ``probs``: (n,), (n, K) or Predictions.
 
-        With ``from_logits`` the input are logits. StatisticError for another number of classes than
-        fitted.
+        With ``from_logits`` the input are logits; the result are probabilities. Predictions keep
+        their labels and get a note and a record of the fit. StatisticError for another number of
+        classes than fitted.
         """
         unlabelled = None
         if not isinstance(probs, Predictions):
@@ -194,7 +198,8 @@ class Recalibrated:
     def _overlap(self, data: Predictions, scores: FloatArray) -> BoolArray:
         """Return which rows are recognised as rows of the fit, booleans of shape (n,).
 
-        They are matched by ``ids`` where both have them, otherwise by their scores (n, K).
+        They are matched by ``ids`` where both the fit and ``data`` have them, otherwise by
+        ``scores`` (n, K), their log-probabilities.
         """
         if self.ids is not None and data.ids is not None:
             return np.isin(data.ids.astype(str), self.ids.astype(str))
@@ -223,7 +228,8 @@ class Recalibrated:
 def refuse_fitted_rows(data: Predictions) -> None:
     """Raise StatisticError if more than 5 % of the rows were used to fit their recalibration.
 
-    A test on the rows of the fit would call nearly any recalibrated model calibrated.
+    ``data`` are predictions with a record of how they were recalibrated. A test on the rows of the
+    fit would call nearly any recalibrated model calibrated.
     """
     for step in data.provenance:
         if step.n_overlap > KNOWN * data.n:
@@ -239,10 +245,11 @@ def _of_labels(values: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _scores(data: Predictions, probs: object, from_logits: bool) -> FloatArray:
-    """Return log-probabilities, shape (n, K), or logits up to a constant in each row.
+    """Return the log-probabilities of rows, shape (n, K).
 
-    With ``from_logits`` they are taken from the logits ``probs``, which keep more digits than the
-    probabilities of ``data``.
+    Without ``from_logits`` they are logarithms of the probabilities of ``data``, at least 2⁻⁵³.
+    With it they are the log-softmax of the logits ``probs``, (n,) or (n, K), which keep more digits
+    than the probabilities of ``data``.
     """
     if not from_logits:
         return np.log(np.maximum(data.probs, LOG_PROBABILITY_FLOOR))
@@ -265,11 +272,11 @@ class SoftmaxLoss:
 
         L(θ) = −(1/n) Σ_i w_i log softmax(forward(θ))_{i, y_i} + (λ/2) ‖θ − θ₀‖²
 
-    with weights of mean 1. ``forward`` is linear from parameters to scores of shape (n, K),
-    ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum exists
-    for separable data as well, and its likelihood is at least the likelihood of θ₀. ``labels`` has
-    shape (n,), ``identity`` (d,) is θ₀, and ``penalty`` is λ. ``weights`` (n,) are None if all are
-    equal.
+    with weights w of mean 1. ``forward`` is linear from the d parameters θ to scores of shape (n,
+    K), ``adjoint`` its transpose, so that L is convex, and strictly so for λ > 0: the optimum
+    exists for separable data as well, and its likelihood is at least the likelihood of θ₀.
+    ``labels`` y has shape (n,), ``identity`` (d,) is θ₀, and ``penalty`` is λ. ``weights`` (n,) are
+    None if all are equal.
     """
 
     forward: Callable[[FloatArray], FloatArray]
@@ -281,7 +288,10 @@ class SoftmaxLoss:
     _latest: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, repr=False)
 
     def mean_loss(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return (loss, gradient) at the parameters ``theta``; the gradient has shape (d,)."""
+        """Return (loss, gradient) at the parameters ``theta`` (d,); the gradient has shape (d,).
+
+        The loss is the mean negative log-likelihood in nats plus the ridge.
+        """
         from scipy.special import log_softmax
 
         logs = log_softmax(self.forward(theta), axis=1)
@@ -295,7 +305,10 @@ class SoftmaxLoss:
         return float(loss), self._mean(residual) + self.penalty * shift
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the Hessian of the loss at ``theta`` times ``direction``, shape (d,)."""
+        """Return the Hessian of the loss at ``theta`` (d,) times the vector ``direction`` (d,).
+
+        The shape is (d,).
+        """
         q = next((q for at, q in self._latest if np.array_equal(at, theta)), None)
         if q is None:
             from scipy.special import softmax
@@ -310,10 +323,10 @@ class SoftmaxLoss:
         return self.adjoint(weighted) / self.labels.size
 
     def minimised(self) -> FloatArray:
-        """Return the parameters that minimise the loss, shape (d,).
+        """Return the parameters that minimise this loss, shape (d,).
 
-        A trust-region Newton method starts from the identity map. StatisticError if it does not
-        converge.
+        A trust-region Newton method starts from the parameters of the identity map. StatisticError
+        if it does not converge.
         """
         from scipy.optimize import minimize
 
@@ -344,9 +357,11 @@ Curve = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Curves:
-    """Fitted map of the methods in this module: one curve for two classes, else one for each class.
+    """Fitted map of recalibration by curves: one curve for two classes, else one for each class.
 
-    Called on log-probabilities of shape (n, K), it returns probabilities of that shape.
+    Called on log-probabilities of shape (n, K), it returns probabilities of that shape. Each of
+    ``curves`` is a function of log p and log(1 − p), (n,) each, with recalibrated probabilities
+    (n,); with several, rows are divided by their sum.
     """
 
     curves: tuple[Curve, ...]
@@ -379,7 +394,8 @@ def _log_rest(scores: FloatArray) -> FloatArray:
 class Event:
     """Training data of one curve: a class against the rest, arrays of shape (n,).
 
-    ``log_p`` and ``log_rest`` are log p and log(1 − p), ``happened`` whether the class occurred.
+    ``log_p`` and ``log_rest`` are log p and log(1 − p), ``happened`` whether the class occurred,
+    and ``weights`` the weights of the rows, of mean 1.
     """
 
     log_p: FloatArray
@@ -388,9 +404,10 @@ class Event:
     weights: FloatArray
 
     def logistic(self, features: FloatArray, identity: FloatArray, penalty: float) -> SoftmaxLoss:
-        """Return the loss of a logistic regression of the event on features, shape (n, d).
+        """Return the loss of a logistic regression of the event on ``features`` (n, d).
 
-        ``identity`` (d,) are the coefficients to which a ridge of weight ``penalty`` shrinks.
+        ``identity`` (d,) are the coefficients to which a ridge of weight ``penalty`` shrinks. The
+        :class:`SoftmaxLoss` has ``minimised()`` for the coefficients (d,).
         """
 
         def forward(theta: FloatArray) -> FloatArray:
@@ -407,8 +424,8 @@ class _ByCurves(Recalibration):
     """Base class of methods that fit one curve for each class, independently.
 
     A subclass defines ``_curve(event)``, which returns a function of (log p, log(1 − p)) that gives
-    recalibrated probabilities, all (n,). ``event`` holds these logarithms, and which rows had the
-    class.
+    recalibrated probabilities, all (n,). ``event``, an :class:`Event`, holds these logarithms of
+    the training rows, which rows had the class, and weights.
     """
 
     def _learn(self, scores: FloatArray, labels: IntArray, weights: FloatArray | None) -> Curves:
@@ -425,7 +442,10 @@ class _ByCurves(Recalibration):
 
 @dataclass(frozen=True)
 class BetaCurve:
-    """Fitted curve logit q = a log p − b log(1 − p) + c; with a = b the curve of Platt scaling."""
+    """Fitted curve logit q = a log p − b log(1 − p) + c; with a = b the curve of Platt scaling.
+
+    Called with log p and log(1 − p), (n,) each, it returns the recalibrated probabilities q, (n,).
+    """
 
     a: float
     b: float
@@ -444,8 +464,9 @@ class PlattScaling(_ByCurves, Penalised):
         logit q = a logit p + b
 
     Maximum likelihood, without the smoothed targets of Platt's paper; ``penalty`` is the weight λ
-    of (λ/2)((a − 1)² + b²), which keeps the curve finite when p separates the classes. O(n K) for
-    each of some ten steps.
+    of (λ/2)((a − 1)² + b²), by default 1e-6, which keeps the curve finite when p separates the
+    classes. For more than two classes there is a curve for each class, and rows are divided by
+    their sum. O(n K) for each of some ten steps.
 
     Examples
     --------
@@ -496,7 +517,8 @@ class BetaCalibration(_ByCurves, Penalised):
 class Polyline:
     """Fitted curve of isotonic regression: linear between knots and constant beyond them.
 
-    ``knots`` are predictions in increasing order and ``values`` the recalibrated ones, shape (m,).
+    ``knots`` (m,) are predictions in increasing order and ``values`` (m,) the recalibrated ones.
+    Called with log p and log(1 − p), (n,) each, it returns recalibrated probabilities (n,).
     """
 
     knots: FloatArray
@@ -534,9 +556,10 @@ class IsotonicRegression(_ByCurves):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Fitted map of :class:`HistogramBinning`, constant in each bin.
+    """Fitted map of :class:`HistogramBinning`, constant in each of m bins.
 
-    ``edges`` (m − 1,) separate the bins, ``values`` (m,) are the recalibrated probabilities.
+    ``edges`` (m − 1,) separate the bins, ``values`` (m,) are the recalibrated probabilities. Called
+    with log p and log(1 − p), (n,) each, it returns recalibrated probabilities (n,).
     """
 
     edges: FloatArray
@@ -596,9 +619,10 @@ class HistogramBinning(_ByCurves):
 
 @dataclass(frozen=True)
 class Temperature:
-    """The map of :class:`TemperatureScaling`: softmax(log p / T).
+    """The map of :class:`TemperatureScaling`: softmax(log p / T), T the ``temperature``.
 
-    The largest entry of every row stays so, also where rounding would tie it.
+    Called with log-probabilities or logits (n, K), it returns probabilities (n, K). The largest
+    entry of every row stays so, also where rounding would tie it.
     """
 
     temperature: float
@@ -617,7 +641,9 @@ class Temperature:
 class Linear:
     """The map of vector and matrix scaling: softmax(W z + b), z the centred logits.
 
-    ``weights`` has shape (K,) for a diagonal W, (K, K) for a full one; ``bias`` has shape (K,).
+    Called with log-probabilities or logits (n, K), it centres each row and returns probabilities
+    (n, K). ``weights`` has shape (K,) for a diagonal W, (K, K) for a full one; ``bias`` b has shape
+    (K,).
     """
 
     weights: FloatArray
@@ -629,7 +655,10 @@ class Linear:
         return softmax(self.logits(_centred(scores)), axis=1)
 
     def logits(self, z: FloatArray) -> FloatArray:
-        """Return W z + b, shape (n, K), for centred logits z of that shape."""
+        """Return W z + b, shape (n, K), for centred logits ``z`` of that shape.
+
+        W is the matrix or diagonal of this map, b its bias.
+        """
         scaled = z @ self.weights.T if self.weights.ndim == 2 else z * self.weights
         return scaled + self.bias
 
@@ -639,7 +668,10 @@ def _centred(scores: FloatArray) -> FloatArray:
 
 
 class _LinearScaling(Penalised):
-    """Base class of vector and matrix scaling; ``full`` selects a full matrix W over a diagonal."""
+    """Base class of vector and matrix scaling, softmax(W z + b) of the centred logits z.
+
+    ``full`` selects a full matrix W (K, K) over a diagonal (K,).
+    """
 
     full: ClassVar[bool]
 

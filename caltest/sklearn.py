@@ -54,17 +54,18 @@ def calibration_error(
     pos_label: object = None, *, labels: ArrayLike | None = None, statistic: StatisticLike = ECE(),
     lens: LensLike | None = None,
 ) -> float:  # fmt: skip
-    """Return a calibration error, for ``make_scorer``; smaller is better.
+    """Return a calibration error, a float, for ``make_scorer``; smaller is better.
 
     Parameters
     ----------
     y_true, y_prob : array_like of shape (n,), and (n,) or (n, K)
         Observed classes; the probability of ``pos_label``, or a column for each class in order.
     sample_weight : array_like of shape (n,), optional
-        Weights that are all alike count as none. Where a statistic takes no others it says so.
+        Weights that are all alike count as none. A statistic that takes no others raises
+        UnsupportedFactError.
     pos_label : optional
-        The event: of one column by default 1 where classes are 0 and 1 or −1 and 1, and the second
-        of ``labels``; of several columns it is looked at against the rest.
+        The event. With one column it is by default 1 where classes are 0 and 1 or −1 and 1, or the
+        last of ``labels``; with a column for each class it is looked at against the rest.
     labels : array_like, optional
         The classes in their order, ``classes_``; by default the sorted values of ``y_true``.
     statistic, lens
@@ -88,10 +89,12 @@ def calibration_pvalue(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None,
     pos_label: object = None, **options: Any,
 ) -> float:  # fmt: skip
-    """Return the p-value of :func:`caltest.calibration_test`, which takes ``options``.
+    """Return the p-value of :func:`caltest.calibration_test`, a float.
 
-    All else is as in :func:`calibration_error`. A large p-value does not show calibration: select
-    models by an error or a proper score instead.
+    ``y_true``, ``y_prob``, ``sample_weight``, ``pos_label``, and ``labels`` and ``lens`` among the
+    options, are as in :func:`calibration_error`; other ``options`` are keywords of
+    :func:`caltest.calibration_test`, such as ``statistic`` and ``rng``. A large p-value does not
+    show calibration: select models by an error or a proper score instead.
     """
     data, options = _problem(y_true, y_prob, sample_weight, pos_label, **options)
     return calibration_test(data, None, **options).pvalue
@@ -131,7 +134,13 @@ class CalibrationScorer:
         self, estimator: Classifier, X: object, y_true: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:  # fmt: skip
-        """Return minus the error of a fitted classifier on ``X`` (n, d), ``y_true`` (n,)."""
+        """Return minus the calibration error of a fitted classifier.
+
+        NaN where it cannot be measured.
+
+        ``X`` (n, d) are features, ``y_true`` (n,) observed classes and ``sample_weight`` (n,)
+        weights of the rows, None for none. NaN comes with an ``UnmeasuredWarning``.
+        """
         probs = estimator.predict_proba(X)
         options: Fields = {
             "labels": estimator.classes_, "statistic": self.statistic, "lens": self.lens
@@ -145,7 +154,9 @@ class CalibrationScorer:
 class CalibrationTestDisplay:
     """A reliability diagram with bars and the test, made as scikit-learn's displays are.
 
-    ``picture_`` is the last picture, ``ax_`` and ``figure_`` its axes and figure.
+    Make one with :meth:`from_estimator` or :meth:`from_predictions`, which draw it. ``curve`` is
+    the :class:`caltest.ReliabilityCurve`; ``picture_`` is the last picture, ``ax_`` and ``figure_``
+    its axes and figure.
     """
 
     def __init__(self, curve: ReliabilityCurve) -> None:
@@ -153,11 +164,10 @@ class CalibrationTestDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Classifier, X: object, y: ArrayLike, **options: Any) -> Self:
-        """Draw the probabilities of a fitted classifier for features ``X`` (n, d).
+        """Draw a reliability diagram of a fitted classifier; return the display.
 
-        Return the display.
-
-        ``y`` (n,) are the observed classes. Options are as for :meth:`from_predictions`.
+        ``X`` (n, d) are features, ``y`` (n,) the observed classes. ``options`` are as for
+        :meth:`from_predictions`.
         """
         probs = estimator.predict_proba(X)
         return cls.from_predictions(y, probs, labels=estimator.classes_, **options)
@@ -168,15 +178,18 @@ class CalibrationTestDisplay:
     ) -> Self:
         """Draw predictions as a reliability diagram; return the display.
 
-        ``y_true`` (n,) are observed classes, ``y_prob`` (n,) or (n, K) probabilities. Options are
-        those of :func:`calibration_error`, such as ``pos_label``, and of
-        :func:`caltest.reliability_curve`, such as ``bins``.
+        ``y_true`` (n,) are observed classes, ``y_prob`` (n,) or (n, K) probabilities, and ``ax``
+        the axes, new ones by default. ``options`` are keywords of :func:`calibration_error`, such
+        as ``pos_label``, and of :func:`caltest.reliability_curve`, such as ``bins``.
         """
         data, options = _problem(y_true, y_prob, **options)
         return cls(reliability_curve(data, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the curve, with the options of :func:`caltest.plots.panels`; return the display."""
+        """Draw the curve on ``ax``, by default new axes; return the display.
+
+        ``options`` are keywords of :func:`caltest.plots.panels`.
+        """
         self.picture_ = self.curve.plot(ax, **options)
         self.ax_, self.figure_ = self.picture_.ax, self.picture_.figure
         return self
@@ -189,9 +202,9 @@ def out_of_fold(
 
     ``cv`` copies of a classifier with ``predict_proba`` are fitted, to features ``X`` (n, d) and
     classes ``y`` (n,); shuffled rows of every class are dealt to the folds, by ``rng`` as in
-    :func:`numpy.random.default_rng`. The :class:`Predictions` have ``folds`` and ``classes``, of
-    which every verb says how the *learner* is calibrated. InvalidPredictionsError for fewer than
-    two classes, or one of fewer rows than there are folds.
+    :func:`numpy.random.default_rng`. The :class:`Predictions` have ``folds`` and ``classes``:
+    functions such as :func:`caltest.calibration_test` then say how the *learner* is calibrated.
+    InvalidPredictionsError for fewer than two classes, or one of fewer rows than there are folds.
 
     Examples
     --------
@@ -227,10 +240,11 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     A fitted classifier, or one in :class:`sklearn.frozen.FrozenEstimator`, is left as it is: ``X``
     and ``y`` of ``fit`` are then a validation set. One that is not fitted is trained on them, and
     the recalibration is fitted on what copies of it predict for the folds that they did not see.
-    ``method`` is by default ``VectorScaling()``, which fits any data; ``cv`` a number of folds,
-    less where a class has fewer rows, or what makes them, as in scikit-learn. ``classes_``,
-    ``estimator_`` and ``recalibrated_`` are the classes, the fitted estimator, and the fitted map,
-    a :class:`caltest.recalibration.Recalibrated`.
+    ``estimator`` is the classifier, ``method`` a method of :mod:`caltest.recalibration`, by default
+    ``VectorScaling()``, which fits any data; ``cv`` is a number of folds, less where a class has
+    fewer rows, or a splitter, as in scikit-learn. After ``fit``, ``classes_``, ``estimator_`` and
+    ``recalibrated_`` are the classes, the fitted estimator, and the fitted map, a
+    :class:`caltest.recalibration.Recalibrated`.
 
     Examples
     --------
@@ -250,10 +264,11 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def fit(
         self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: object = None
     ) -> Self:
-        """Fit the recalibration, and the estimator unless it is fitted; y holds its classes.
+        """Fit the recalibration, and the estimator unless it is fitted; return this object.
 
-        Weights go to both. Rows of one group, such as a patient, are kept in one fold. ``X`` (n, d)
-        are features, ``y`` (n,) classes; the fitted object is returned.
+        ``X`` (n, d) are features, ``y`` (n,) classes, ``sample_weight`` (n,) weights, which go to
+        both. Rows of one of the ``groups`` (n,), such as a patient, are kept in one fold.
+        ValueError if nothing is fitted yet and ``y`` holds one class, or a class of one row.
         """
         truth: AnyArray = column_or_1d(y, warn=True)
         check_classification_targets(truth)
@@ -310,7 +325,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 def _numbered(classes: AnyArray, y: AnyArray) -> IntArray:
-    """Return the index of every label ``y`` (n,) among the classes, (n,).
+    """Return the index of every label ``y`` (n,) among ``classes`` (K,), integers (n,).
 
     InvalidPredictionsError names the first label that is none of them.
     """
@@ -329,11 +344,12 @@ def _problem(
     pos_label: object = None, labels: ArrayLike | None = None, lens: LensLike | None = None,
     **options: Any,
 ) -> tuple[Predictions, dict[str, Any]]:  # fmt: skip
-    """Return (predictions, options): the arguments of scikit-learn as a verb takes them.
+    """Return (predictions, options): arguments of scikit-learn as functions of caltest take them.
 
-    Parameters are as in :func:`calibration_error`. The options are a dict of keyword arguments of
-    the verb: ``options`` as given, and ``lens``. InvalidPredictionsError for labels that are no
-    class.
+    Parameters are as in :func:`calibration_error`, and the options are keyword arguments of a
+    function such as :func:`caltest.calibration_test`: ``options`` as given, and ``lens``. The event
+    of two classes is label 1 of the predictions. InvalidPredictionsError for labels that are no
+    class, and where one column does not say which class it is of.
     """
     y, probs = column_or_1d(as_ndarray(y_true, "y_true")), as_ndarray(y_prob, "y_prob")
     check_classification_targets(y)
@@ -372,9 +388,10 @@ def _problem(
 
 
 def _in_ratios(data: Predictions) -> Predictions:
-    """Return predictions with weights as ratios; doubts about the weights are warnings.
+    """Return the rows of positive weight, with weights as small whole numbers where possible.
 
-    An error would end a search of scikit-learn.
+    Notes of ``data`` that an input may mean something else are given as DoubtfulInputWarning: an
+    error would end a search of scikit-learn.
     """
     for doubt in (note for note in data.notes if isinstance(note, Doubt)):
         warnings.warn(doubt, DoubtfulInputWarning, stacklevel=4)

@@ -23,8 +23,9 @@ def assert_calibrated(
 ) -> GateResult:  # fmt: skip
     """Fail unless the error is shown to be within a tolerance, or no worse than another model's.
 
-    Arguments as in :func:`caltest.gate`: ``tolerance``, ``against``, ``margin``…; ``statistic`` is
-    ``ECE()`` by default. ``rng`` is the same in every run, so that a test does not change its mind.
+    ``probs``, ``labels`` and ``options`` are as in :func:`caltest.gate`: ``tolerance``,
+    ``against``, ``margin``…; ``statistic`` is ``ECE()`` by default. ``rng`` is the same in every
+    run, so that a test does not change its mind. Return the result of the gate where it has passed.
     AssertionError, whose message is the report, when a check has failed, or the rows are too few to
     tell.
 
@@ -43,9 +44,10 @@ def assert_calibrated(
 
 
 def _assert_calibrated() -> Any:
-    """Return :func:`caltest.testing.assert_calibrated`, as a fixture of pytest.
+    """Return the function :func:`caltest.testing.assert_calibrated`, as a fixture of pytest.
 
-    The function fails unless predictions are calibrated to within a tolerance.
+    A test that names the fixture ``assert_calibrated`` calls it with probabilities and labels; it
+    fails unless predictions are calibrated to within a tolerance.
     """
     return assert_calibrated
 

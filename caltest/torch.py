@@ -141,13 +141,16 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         self.add_state(name, default, dist_reduce_fx=reduction, persistent=True)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch.
+        """Add a batch to this metric.
+
+        A batch that cannot be measured makes the value NaN, with a warning; nothing is raised.
 
         Parameters
         ----------
         preds : Tensor of shape (B,), (B, K), (B, K, …) or the shape of ``target``
             Probabilities, or logits with ``from_logits``: of the event, or of K classes along
-            axis 1. Any device and floating-point type; rows of half precision are renormalised.
+            axis 1, for B rows. Any device and floating-point type; rows of half precision are
+            renormalised.
         target : Tensor of shape (B,) or (B, …)
             Classes from 0 to K − 1; 0, 1 or booleans where ``preds`` has its shape.
         """
@@ -184,7 +187,10 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Add a batch and return the value of this batch alone."""
+        """Add a batch and return the value of this batch alone, a scalar tensor.
+
+        The arguments are those of :meth:`update`.
+        """
         self._inside = True  # torchmetrics resets within
         try:
             return super().forward(*args, **kwargs)
@@ -192,7 +198,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
             self._inside = False
 
     def reset(self) -> None:
-        """Forget all batches and refusals."""
+        """Forget all batches, and the reasons for which batches could not be measured."""
         if not self._inside:
             self._reason, self._said = "", False
         super().reset()
@@ -202,10 +208,11 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         self.totals = _carried(self.totals)
 
     def tally(self) -> Tally:
-        """Return the tally of all batches, which every verb takes in place of predictions.
+        """Return the tally of all batches, which functions of caltest take in place of predictions.
 
         It has the rows of this process; within ``metric.sync_context()`` the rows of all processes.
-        InvalidPredictionsError if a batch was refused, or if there is none yet.
+        InvalidPredictionsError if a batch could not be measured, if there is none yet, and for a
+        state that was loaded from a metric with other options.
         """
         few, most = int(self.fewest_classes), int(self.most_classes)
         if int(self.refused):
@@ -274,7 +281,11 @@ TRIAL = (np.linspace(0.05, 0.95, 40), np.arange(40) % 3 == 0)
 
 
 def _carried(totals: Tensor) -> Tensor:
-    """Return totals (1, T, 2) whose second part is below 2⁴³, as :func:`carried` does."""
+    """Return totals (1, T, 2), pairs of whole numbers, with the second carried into [0, 2⁴³).
+
+    Each of the T totals is high · 2⁻²⁰ + low · 2⁻⁶³ for a pair (high, low), and keeps its value.
+    The tensor stays on its device.
+    """
     return torch.from_numpy(carried(totals.cpu().numpy())).to(totals.device)
 
 
@@ -283,9 +294,10 @@ def _kept_rows(
 ) -> tuple[FloatArray, AnyArray]:
     """Return predictions (n,) or (n, K) and labels (n,), without elements to ignore.
 
-    ``preds`` and ``target`` are tensors as torchmetrics takes them, ``ignored`` is a label to leave
-    out, or None; with ``from_logits`` half precision is not repaired. InvalidPredictionsError for
-    shapes that do not fit.
+    ``preds`` and ``target`` are tensors as torchmetrics takes them, with classes along axis 1 of
+    ``preds``; ``ignored`` is a label to leave out, or None. Rows of half-precision probabilities
+    are renormalised, but not with ``from_logits``. InvalidPredictionsError for shapes that do not
+    fit.
     """
     p, y = torch.as_tensor(preds), torch.as_tensor(target)
     p, y = p.detach().cpu(), y.detach().cpu()
@@ -321,7 +333,8 @@ def _kept_rows(
 def _repaired(probs: FloatArray, eps: float) -> FloatArray:
     """Return rows (n, K) renormalised to sum 1, where half precision explains the difference.
 
-    ``eps`` is the largest difference that is repaired.
+    ``probs`` (n, K) are probabilities, ``eps`` the largest difference from 1 that is repaired;
+    other rows, and a single column, stay.
     """
     if not eps or probs.shape[1] == 1:
         return probs

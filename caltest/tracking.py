@@ -54,10 +54,12 @@ def log_to_mlflow(result: Result, name: str = "calibration", *, step: int | None
 def log_to_wandb(
     result: Result, name: str = "calibration", *, run: Run | None = None, step: int | None = None
 ) -> None:
-    """Log a result to a run of Weights & Biases, the active one, as :func:`log_to_mlflow` does.
+    """Log a result to a run of Weights & Biases, as :func:`log_to_mlflow` does for MLflow.
 
-    ImportError without W&B, which ``caltest[wandb]`` installs; RuntimeError when no run is active.
-    ``name``, ``step`` are as there; ``run`` is the run, by default the active one.
+    Its numbers are logged under keys that begin with ``name``, with its picture where there is one,
+    and JSON, Markdown and picture are kept as an artifact. ``run`` is by default the active run,
+    and ``step`` is passed to its ``log``. ImportError without W&B, which ``caltest[wandb]``
+    installs; RuntimeError when no run is active.
     """
     try:
         import wandb
@@ -84,8 +86,8 @@ def mlflow_metric(
     The predictions that MLflow evaluates are probabilities of the event, or rows of probabilities
     of K classes; the targets are observed classes. ``name`` heads the logged metrics
     ``calibration/estimate``, ``calibration/noise_floor`` and ``calibration/pvalue``; ``statistic``
-    and ``lens`` are as in :func:`caltest.calibration_test`. What cannot be measured is NaN, with
-    an ``UnmeasuredWarning``. ImportError without MLflow.
+    and ``lens`` are as in :func:`caltest.calibration_test`. A number that cannot be measured is
+    NaN, with an ``UnmeasuredWarning``. ImportError without MLflow.
 
     Examples
     --------
@@ -119,9 +121,10 @@ OF_MLFLOW = ("estimate", "noise_floor", "pvalue")
 
 
 def _metrics_of(result: Result, name: str) -> dict[str, float]:
-    """Return the numbers of a result, and of the rows and tests in it, by names of metrics.
+    """Return the numbers of a result, its rows and tests, as a dict by names of metrics.
 
-    Names are paths such as ``calibration/estimate``, which begin with ``name``.
+    Names are paths such as ``calibration/estimate``, which begin with ``name``. Settings such as
+    alpha and seed are left out.
     """
     metrics: dict[str, float] = {}
 
