@@ -79,7 +79,10 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands with their summaries."""
+        """Write the list of the group's commands with their summaries to a help page.
+
+        ``formatter`` of click takes the lines, ``context`` is that of the group.
+        """
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -99,7 +102,12 @@ COMMAND_NAMES: Any = dict.fromkeys(COMMANDS)  # of which click suggests one
     DEBUG, is_flag=True, expose_value=False, help="Show the trace of an unexpected error."
 )
 def cli() -> None:
-    """Is this classifier calibrated, or is its calibration error real?"""
+    """Is this classifier calibrated, or is its calibration error real?
+
+    \f
+
+    The group of all commands, which click calls before a command; it does nothing itself.
+    """  # noqa: D301
 
 
 def _print(result: Any) -> None:
@@ -129,7 +137,11 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code; ``arguments`` are sys.argv[1:] by default."""
+    """Run the command line and exit with its code (SystemExit).
+
+    ``arguments`` are the words after the name of the program, by default ``sys.argv[1:]``. The code
+    is 70 after an unexpected error, of which one sentence is printed, and 130 after Ctrl-C.
+    """
     codecs.register_error("caltest", _in_ascii)
     _open_closed_streams()
     words = [*(sys.argv[1:] if arguments is None else arguments)]
@@ -152,9 +164,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _answer(words: list[str]) -> None:
-    """Run the command given by ``words`` and exit with its code.
+    """Run the command given by ``words``, print its result, and exit with its code (SystemExit).
 
-    Foreseen errors are printed with suggestions.
+    ``words`` are the words after the name of the program. Foreseen errors are printed to standard
+    error with suggestions, and end with the code 2, Ctrl-C with 130; other exceptions pass.
     """
     try:
         with warnings.catch_warnings(), on_command_line(), in_a_file(range(1, sys.maxsize), []):
@@ -218,7 +231,8 @@ def _open_closed_streams() -> None:
 def _show_ways_on(error: Exception, words: list[str]) -> None:
     """Print the suggestions below an error to standard error, each a command.
 
-    ``words`` are the words of the command line that was refused.
+    ``error`` is the refusal, whose readings (options to set) become commands, and ``words`` are the
+    words of the command line that was refused.
     """
     for line in lines(error, words, cli):
         print(printable(line), file=sys.stderr)

@@ -58,22 +58,24 @@ UNSURE = (ct.AuditVerdict.TOO_LITTLE_DATA, ct.AuditVerdict.CANNOT_TELL)
 
 
 def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the function ``verb`` takes, as a dict of its keyword arguments.
+    """Return the options that a function of caltest takes, as a dict of its keyword arguments.
 
-    ``options`` are the values of the command's options by name. Options of the input are left out,
-    because they have been read already.
+    ``verb`` is the function, such as :func:`caltest.audit`, and ``options`` are the values of the
+    command's options by name. Options of the input are left out, because they have been read
+    already.
     """
     names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
     return {name: options[name] for name in names}
 
 
 def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
-    """Read what the options name, or the embedded example; many files and large ones by batches.
+    """Read the predictions that a command's options name, or the embedded example.
 
-    ``options`` are the values of the command's options by name. The result is a tally, sums over
-    fine bins, if files are read by batches, else predictions. A few incomplete rows are left out
-    with a note, unless rows are ``paired`` with others. Refusal, an error of the command line, for
-    options that do not fit together.
+    ``options`` are the values of the command's options by name, such as "file" and "label". The
+    result is a tally (sums over fine bins) if files hold more than 512 MB or ``resume`` is set, as
+    they are then read by batches, else predictions. A few incomplete rows are left out with a note,
+    unless rows are ``paired`` with rows of another file. Refusal, an error of the command line, for
+    options that do not fit together; otherwise errors are those of :func:`read_predictions`.
     """
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
@@ -105,10 +107,12 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
 def _scanned(
     options: dict[str, Any], files: Any, *columns: Any, **arguments: Any
 ) -> ct.Tally | ct.Tallies:
-    """Return the tally, or tallies, of files that are read by batches.
+    """Return the tally of files that are read by batches, or tallies for several lenses.
 
-    ``options`` are the values of the command's options by name; ``columns`` and ``arguments`` are
-    passed on to :func:`caltest.scan`. StatisticError for a statistic that needs rows.
+    ``files`` are the paths, ``columns`` and ``arguments`` further arguments of
+    :func:`caltest.scan`. ``options`` are the values of the command's options by name, of which
+    ``lens``, ``whole``, ``resume``, ``verify`` and ``statistic`` count. StatisticError, before
+    anything is read, for a statistic that needs rows.
     """
     if options.get("statistic") is not None:
         from caltest.statistics.prepared import prepare
@@ -125,9 +129,9 @@ def _scanned(
 def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:
     """Return the utility defined by --costs or --threshold; None without either.
 
-    ``options`` are the values of the command's options by name, and ``data`` the rows whose classes
-    the table of costs names. Refusal, an error of the command line, for both at once, and for costs
-    beside a tally.
+    ``options`` are the values of the command's options by name: ``costs`` is a file or None,
+    ``threshold`` a number or None. ``data`` are the rows whose classes the table of costs names.
+    Refusal, an error of the command line, for both at once, and for costs beside a tally.
     """
     path, threshold = options["costs"], options["threshold"]
     if path and threshold:
@@ -145,8 +149,9 @@ def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Util
 def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
     """Read a table of costs: a row for each action, its name first, and a column for each class.
 
-    ``data`` are the predictions whose classes the columns name; InvalidPredictionsError if they do
-    not fit.
+    ``path`` is a CSV file, and ``data`` are the predictions whose classes the columns name.
+    Refusal, an error of the command line, if these do not fit, for a file that cannot be read, and
+    for costs that are no numbers.
     """
     import polars as pl
 
@@ -171,8 +176,10 @@ def _costs(path: Path, data: ct.Predictions) -> ct.Costs:
 def check_out(options: dict[str, Any]) -> None:
     """Raise Refusal for outputs that would overwrite an input, before any work is done.
 
-    ``options`` are the values of the command's options by name. FileNotFoundError for an output in
-    a folder that does not exist; Refusal also for options that contradict each other.
+    Refusal is an error of the command line. ``options`` are the values of the command's options by
+    name, of which ``out``, ``state`` and other files count. FileNotFoundError for an output in a
+    folder that does not exist; Refusal also for two outputs to one file, and for options that
+    contradict each other.
     """
     if options.get("quiet") and options.get("verbose"):
         raise Refusal(
@@ -207,7 +214,10 @@ def check_out(options: dict[str, Any]) -> None:
 
 
 def _existing(path: Any) -> list[Path]:
-    """Return the existing files that a path, or a pattern such as "*.csv", names."""
+    """Return the existing files that a path, or a pattern such as "*.csv", names.
+
+    It is [] if there is none.
+    """
     path = Path(path)
     if path.exists() or not set(path.name) & set("*?["):
         return [path] * path.is_file()
@@ -215,11 +225,11 @@ def _existing(path: Any) -> list[Path]:
 
 
 def leniency(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, a dict by name, with rules to leave out a few incomplete rows.
+    """Return the options of a command with rules to leave out a few incomplete rows.
 
-    They set ``drop_missing`` to the largest share of such rows, and ``rounded`` to "auto", unless
-    the user did. The rules apply only to commands that do not match rows with those of another
-    file.
+    ``options`` are their values by name. The rules set ``drop_missing`` to the largest share of
+    such rows, 1 %, and ``rounded`` to "auto", unless the user did. They are for commands that do
+    not match rows with rows of another file.
     """
     few = {} if options["drop_missing"] else {"drop_missing": MISSING_SHARE}
     return options | few | ({"rounded": "auto"} if options.get("rounded") is None else {})
@@ -229,8 +239,8 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     """Read a file by ``reader`` with those options of the command that it takes.
 
     ``path`` is a path or several, ``options`` are the values of the command's options by name, and
-    ``reader`` takes the arguments of :func:`read_predictions`, which is the default. Its result is
-    returned.
+    ``reader`` is a function with the arguments of :func:`read_predictions`, which is the default.
+    Its result is returned, and its errors pass.
     """
     known = signature(ct.read_predictions).parameters.keys() - {
         "source",
@@ -253,9 +263,10 @@ def read_models(
 ) -> dict[str, Any]:
     """Read the files of several models, each as probabilities or as logits, whichever it holds.
 
-    ``files`` maps names of models to paths, and the result has the rows of each by its name;
-    ``options`` are the values of the command's options by name, and ``reader(path, options)`` reads
-    one file. A file without labels takes the labels of the same ids in another. Refusal for a file
+    ``files`` maps names of models to paths, and the result maps them to what was read: predictions,
+    or what ``reader(path, options)`` returns. ``options`` are the values of the command's options
+    by name. A file without labels takes the labels of the same ids in another. With ids and
+    ``drop_missing`` only common rows are kept. Refusal, an error of the command line, for a file
     that could hold either where another can only hold logits.
     """
     from caltest.read.files import lent_labels
@@ -291,11 +302,12 @@ def read_models(
 
 
 def _lending(path: Any, files: dict[str, Any], options: dict[str, Any]) -> Refusal | None:
-    """Return the refusal of a file that lacks the named label, which other files have.
+    """Return the error for a file that lacks the named label, which other files have; or None.
 
-    Its command takes the labels by id. ``path`` is the file, ``files`` are those of all models, and
-    ``options`` the values of the command's options by name. None if the label is not at fault, or
-    if ids or the name of the label are not recognised.
+    The error, a Refusal of the command line to be raised, suggests the command that takes the
+    labels by id. ``path`` is the file, ``files`` are those of all models by name, and ``options``
+    the values of the command's options by name. None if the label is not at fault, or if ids or the
+    name of the label are not recognised.
     """
     from caltest.read.files import lent_labels, shared_ids
 
@@ -314,10 +326,11 @@ def _lending(path: Any, files: dict[str, Any], options: dict[str, Any]) -> Refus
 
 
 def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:
-    """Return a function (path, ids) that reads a file with the ids of a column, and asks nothing.
+    """Return a function (path, ids) that reads the predictions of a file with ids.
 
-    It returns predictions, and warns of nothing. ``options`` are the values of the command's
-    options by name; ``ids`` is the column, None for none.
+    ``ids`` is the column that names the rows, None for none. The function raises no questions about
+    doubtful input, and warns of nothing. ``options`` are the values of the command's options by
+    name, which it reads the file with.
     """
 
     def rows(path: object, ids: str | None) -> ct.Predictions:
@@ -331,9 +344,10 @@ def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.
 
 
 def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
-    """Return whether the rows could be logits only: some lie outside [0, 1].
+    """Return whether rows that were read as logits can be logits only: some lie outside [0, 1].
 
-    Predictions of more than two classes count as such.
+    ``rows`` are predictions, whose probabilities are converted back. True also for more than two
+    classes and for tallies.
     """
     if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
         return True
@@ -352,10 +366,11 @@ def classes_of(text: str) -> list[int] | list[str]:
 
 
 def this_command(**options: Any) -> str:
-    """Return this command line with other options; "" if its words are not known.
+    """Return this command line with other options, as text to be pasted into a shell.
 
     Options are keywords by their Python names, True for a flag, and None leaves one out; ``verb``
-    replaces the command.
+    replaces the command. It is "" if the words of the command line are not known, or the command
+    has no such option.
     """
     context = click.get_current_context()
     if not context.obj or not context.parent or not isinstance(context.parent.command, click.Group):
@@ -365,11 +380,12 @@ def this_command(**options: Any) -> str:
 
 
 def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
-    """Write the requested report file; return (result or text, exit code).
+    """Write the requested report file; return (result or text to print, exit code).
 
-    ``failed`` is the exit code with --fail-on-miscalibration; otherwise it is 0. It is 3 if the
-    gate cannot tell and 130 after an interruption. ``options`` are the values of the command's
-    options by name; with --quiet or --json the text to print stands in the place of the result.
+    With --fail-on-miscalibration the exit code is ``failed``, or 3 if the verdict is that one
+    cannot tell; without it, 0. After an interruption it is 130. ``options`` are the values of the
+    command's options by name, of which "out" is the file or None; with --quiet or --json the text
+    to print stands in the place of the result.
     """
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}

@@ -53,7 +53,11 @@ def line_width() -> int | None:
 
 
 def print_result(result: object) -> None:
-    """Print a result, wrapped to the width of the terminal, with colours on a terminal only."""
+    """Print a result or text, wrapped to the width of the terminal.
+
+    Colours are used on a terminal only. Without a known width, and for text, nothing is wrapped or
+    coloured.
+    """
     width = line_width()
     if width is None or not isinstance(result, Result):
         print(result, flush=True)
@@ -74,7 +78,7 @@ def print_result(result: object) -> None:
 
 
 def _laid_text(result: Result, width: int) -> str:
-    """Return the text of a result, of which no table is wider than ``width`` characters."""
+    """Return a result as lines of plain text, with tables of at most ``width`` characters."""
     token = LINE_WIDTH.set(width)
     try:
         if not isinstance(result, AuditReport):
@@ -87,10 +91,12 @@ def _laid_text(result: Result, width: int) -> str:
 
 
 def _unsaid(text: str, card: Card) -> str:
-    """Return the text of a result without sentences that its card has said already.
+    """Return the text of a result without sentences that were printed above it.
 
-    The card is the coloured summary above it. The sentences are the verdict and the headline.
-    Further notes and recipes, which ``--verbose`` shows, are counted only.
+    ``text`` is the result as printed, and ``card`` its summary (verdict, headline, key numbers), of
+    which a coloured line was printed: the verdict and the headline are removed. Notes beyond the
+    second and recipes beyond the first are replaced by their number, unless ``--verbose`` was
+    given.
     """
     lines, kept = text.split("\n"), list[str]()
     verdict = card.verdict.casefold()
@@ -121,13 +127,19 @@ def _unsaid(text: str, card: Card) -> str:
 
 
 def _plain_words(line: str) -> str:
-    """Return a line without "Verdict:" or "Finding:", blanks at its ends and a last full stop."""
+    """Return a line in lower case for comparison with other lines.
+
+    "Verdict:" or "Finding:" at its beginning, blanks at its ends and a last full stop are removed.
+    """
     line = re.sub(r"^\s*(Verdict|Finding): ", "", line)
     return line.strip().rstrip(".").casefold()
 
 
 def in_brief(result: Result) -> str:
-    """Return verdict and key numbers of a result as lines of text, without notes and recipes."""
+    """Return verdict and key numbers of a result as lines of plain text, without notes and recipes.
+
+    Lines are joined by line feeds, and wrapped to the width of the terminal if it is known.
+    """
     card = result._card()
     line = verdict_line(card) or ": ".join(filter(None, (card.verdict, card.said)))
     names = [name for name, *_ in card.numbers]
@@ -141,9 +153,9 @@ def in_brief(result: Result) -> str:
 
 
 def verdict_line(card: Card) -> str | None:
-    """Return a line such as "✗ MISCALIBRATED  …": symbol, verdict and finding of a result's card.
+    """Return a line such as "◆ MISCALIBRATED  …": symbol, verdict in capitals, and finding.
 
-    None for results without a verdict.
+    ``card`` is the summary of a result, with these. None for results without a verdict.
     """
     symbol = SYMBOLS[card.tone][0]
     if not symbol:
@@ -158,9 +170,10 @@ def laid_out(text: str, width: int) -> str:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Return the lines of a line wrapped to ``width`` characters.
+    """Return the lines into which a line is wrapped, of at most ``width`` characters each.
 
-    The value after a name is continued below its beginning, sentences are indented.
+    Further lines are indented: to the beginning of the value in a line of a name and a value, by
+    two more blanks in lists and notes.
     """
     if len(line) <= width:
         return [line]

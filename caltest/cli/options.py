@@ -36,7 +36,8 @@ OPTION_GROUPS = ("Input", "Design", "Test", "Output")
 class Option(click.Option):
     """Option of a command that belongs to a group of the help page.
 
-    A ``rare`` option is listed by ``--help-all`` only.
+    ``words`` and ``more`` are arguments of ``click.Option``, ``group`` is "Input", "Design", "Test"
+    or "Output". A ``rare`` option is listed by ``--help-all`` only.
     """
 
     def __init__(self, *words: Any, group: str = "Test", rare: bool = False, **more: Any) -> None:
@@ -48,7 +49,10 @@ option: Callable[..., Callable[..., Any]] = partial(click.option, cls=Option, sh
 
 
 class ColumnExpression(click.ParamType):  # type: ignore[type-arg]
-    """Click type of options that name columns: names with commas, or SQL expressions."""
+    """Click type of options that name columns: names with commas, or SQL expressions.
+
+    The value is the text as it was given; an empty one is refused as a bad parameter.
+    """
 
     name = "expr"
 
@@ -73,10 +77,13 @@ def column(
 
 
 class Verb(click.Command):
-    """Command whose help lists options in groups; an option may be given only once."""
+    """Click command whose help lists options in groups; an option may be given only once."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters of the command, with the two options of help."""
+        """Return the parameters of this command, with ``--help`` and ``--help-all``.
+
+        ``ctx`` is the context of click.
+        """
         more = Option(
             ["--help-all"], is_flag=True, is_eager=True, expose_value=False, group="Output",
             callback=_help_all, help="Show all options and exit.",
@@ -84,9 +91,10 @@ class Verb(click.Command):
         return [*super().get_params(ctx), more]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of the command line; return those that are left.
+        """Parse the words of the command line; return those that are left, as click does.
 
-        Refusal for a repeated option that takes one value.
+        ``ctx``, the context of click, takes the values. Refusal, an error of the command line, for
+        an option that takes one value and is given twice.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=[*args])
         for one in order:
@@ -103,7 +111,10 @@ class Verb(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by groups: the common options, or all with --help-all."""
+        """Write the options of this command by groups: the common options, or all with --help-all.
+
+        ``formatter`` of click takes the lines, ``ctx`` is its context.
+        """
         everything = bool(ctx.meta.get("caltest.all"))
         for group in OPTION_GROUPS:
             rows = []
@@ -118,7 +129,11 @@ class Verb(click.Command):
                     formatter.write_dl(rows, col_max=26)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names that are read without an option, with all options, and the epilog."""
+        """Write the last part of the help page: the epilog of this command.
+
+        With --help-all, the names of columns that are read without an option come first.
+        ``formatter`` of click takes the lines, ``ctx`` is its context.
+        """
         if ctx.meta.get("caltest.all") and any(one.name == "probs" for one in self.params):
             from caltest.read.contract import CONTRACT
 
@@ -135,9 +150,10 @@ def _help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def elsewhere(name: str, **options: object) -> Reading:
-    """Return the reading by another command, ``name``, with these options, for a suggestion.
+    """Return the suggestion to use another command, ``name``, with these options.
 
-    Options are keywords by their Python names; None leaves one out.
+    Options are keywords by their Python names; None leaves one out. The result is a
+    :class:`Reading`, which the command line prints as a command.
     """
     return Reading(options, verb=name)
 
@@ -154,11 +170,11 @@ LONGEST, GROUPS_SHOWN = 10_000, 100
 
 
 class Vocabulary(Mapping[str, Callable[..., Any]]):
-    """Mapping of the names that an option may contain to objects of caltest.
+    """Mapping of the names that an option may contain to classes and functions of caltest.
 
-    These are the public objects of one kind, such as statistics, and their ``parts``, such as
-    partitions: ``module`` has them, and ``head`` is the name of their base class. Only the names
-    that occur are imported. KeyError for others.
+    Named are the public subclasses of ``head``, such as "Statistic", in ``module``, and the objects
+    ``parts``, such as binnings, of which they are made. Without ``head`` only the parts are there.
+    Only the names that occur are imported. KeyError for others.
     """
 
     def __init__(self, module: str, *parts: str, head: str = "") -> None:
@@ -186,7 +202,11 @@ class Vocabulary(Mapping[str, Callable[..., Any]]):
         return sum(1 for _ in self)
 
     def fits(self, kind: type) -> bool:
-        """Return whether a value of the class ``kind`` may be the whole option, not only a part."""
+        """Return whether a value of the class ``kind`` may be a whole option, not only a part.
+
+        It may if ``kind`` derives from the base class of this vocabulary, such as Statistic;
+        without one, if it is in the vocabulary.
+        """
         return issubclass(kind, getattr(ct, self.head)) if self.head else kind in self.values()
 
 
@@ -204,10 +224,11 @@ VOCABULARY = {
 def parse(
     text: str, vocabulary: Mapping[str, Callable[..., Any]], words: tuple[str, ...] = ()
 ) -> object:
-    """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``, or raise ValueError.
+    """Build a value from text such as ``ECE(UniformBins(15), distance="tv")``.
 
-    ``vocabulary`` maps names to what they call. Only its names, numbers, strings and lists are
-    understood; nothing is evaluated. ``words`` are named in errors beside the vocabulary.
+    ``vocabulary`` maps names to the classes and functions that they call. Only its names, numbers,
+    strings and lists are understood; nothing is evaluated. ValueError for other text, TypeError for
+    arguments that a class does not take. ``words`` are named in errors beside the vocabulary.
     """
 
     def term(name: str, *values: object, **options: object) -> object:
@@ -248,7 +269,7 @@ def parse(
 
 
 def _unknown(name: str, choices: Sequence[str]) -> ValueError:
-    """Return the error for an unknown name, with similar names of ``choices`` or all of them.
+    """Return the ValueError for an unknown name, with similar names of ``choices`` or all of them.
 
     It is a MisspeltError, which has the word that was probably meant, if one name is similar.
     """
@@ -264,8 +285,9 @@ def _unknown(name: str, choices: Sequence[str]) -> ValueError:
 class Recipe(click.ParamType):  # type: ignore[type-arg]
     """Click type of options written as Python expressions, such as ``ECE(15)``.
 
-    ``kind`` says which objects are understood, such as "statistic"; ``words`` are values that are
-    passed as text, such as "slope".
+    The value is the object that the expression builds. ``kind`` says which objects are understood:
+    "lens", "statistic", "null", "bins", "alternative" or "like". ``words`` are values that are
+    passed as text, such as "slope". Other text is refused as a bad parameter.
     """
 
     name = "recipe"
@@ -312,7 +334,7 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[..., Any]:
-    """Return the decorator of an option whose value is one of some words; the first is the default.
+    """Return the decorator of an option whose value is one of ``words``; the first is the default.
 
     ``name`` is its spelling, ``help`` the text of the option in ``--help``, and ``more`` are
     further arguments of ``click.option``.
@@ -321,9 +343,10 @@ def choice(name: str, words: Sequence[str], help: str, **more: Any) -> Callable[
 
 
 def _ending(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
-    """Return the path of a report; Refusal if its ending is not that of a report.
+    """Return the path of a report, or None without the option.
 
-    A callback of click, with its arguments; None without the option.
+    A callback of click, with its arguments: the context, the option and its value. Refusal, an
+    error of the command line, if the path does not end in .txt, .json, .md or .tex.
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         words = f"--out: a report ends in {', '.join(REPORT_ENDINGS)}, not as {out}"
@@ -336,7 +359,8 @@ def _horizon(
 ) -> float | str | None:
     """Return a horizon as a number, or as text: an expression, or a number with its unit.
 
-    A callback of click, with its arguments; None without the option.
+    A callback of click, with its arguments: the context, the option and its value. None without the
+    option.
     """
     try:
         return text if text is None else int(text) if text.strip().isdecimal() else float(text)
@@ -464,7 +488,10 @@ FEATURES = column("--features", metavar="A,B,...", group="Design",
 
 
 class Share(click.FloatRange):
-    """Click type of numbers strictly between 0 and 1, also given in percent."""
+    """Click type of numbers strictly between 0 and 1, also given in percent: "5%" is 0.05.
+
+    Other numbers are refused as a bad parameter.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = str(value).removesuffix("%").strip()
@@ -482,9 +509,10 @@ LENS = option("--lens", type=Recipe("lens"), help="Which probabilities are asses
 def statistic(
     words: tuple[str, ...] = (), default: str = "ECE(UniformBins(15))"
 ) -> Callable[..., Any]:
-    """Return the decorator of the option --statistic, whose default is the expression ``default``.
+    """Return the decorator of the option --statistic, a Python expression such as "ECE(15)".
 
-    ``words`` are values that are no Python expressions, such as "slope".
+    ``default`` is the expression by default, and ``words`` are values that are no expressions, such
+    as "slope", which are passed as text.
     """
     listed = f", or {', '.join(words)}" * bool(words)
     kind = Recipe("statistic", words)
@@ -549,13 +577,16 @@ RUN = options_of(OUTPUT, FAIL)
 
 
 def alpha(help: str) -> Callable[..., Any]:
-    """Return the decorator of the option --alpha with this help text."""
+    """Return the decorator of the option --alpha, a number in (0, 1), 0.05 by default.
+
+    ``help`` is its help text.
+    """
     return option("--alpha", type=SHARE, default=0.05, help=help)
 
 
 def second_model(help: str) -> Callable[..., Any]:
-    """Return the decorator of the option --against, the file of another model.
+    """Return the decorator of the option --against, the path of the file of another model.
 
-    ``help`` is its help text.
+    ``help`` is its help text. Without the option the value is None.
     """
     return option("--against", type=click.Path(path_type=Path), group="Input", help=help)

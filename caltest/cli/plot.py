@@ -82,7 +82,15 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
     the error within its null distribution, audit the p-values of all lenses. With --by, forest
     shows the errors of subgroups, sites the variation of calibration over them, and deviation and
     classical have a panel for each. comparison shows two models, difference their difference.
-    """
+
+    \f
+
+    Click calls this function: ``kind`` is one of these words, ``against`` the file of a second
+    model or None, ``no_recipe`` leaves out the line at the foot of the picture, and ``options`` are
+    the values of all other options by name, of which ``out`` is the file to write. It returns
+    (result or text to print, exit code). Refusal, an error of the command line, for options that do
+    not fit the kind.
+    """  # noqa: D301
     for name, kinds in HONOURED_BY.items():
         source = click.get_current_context().get_parameter_source(name)
         if source is ParameterSource.COMMANDLINE and kind not in kinds:

@@ -46,7 +46,10 @@ class InPlace(NamedTuple):
 
 
 class MisspeltError(ValueError):
-    """Error for an unknown word, with the word that was probably meant."""
+    """Error for an unknown word of an option's value, with the word that was probably meant.
+
+    ``word`` is an :class:`InPlace`, which has both.
+    """
 
     def __init__(self, message: str, word: str, meant: str) -> None:
         super().__init__(message)
@@ -56,7 +59,8 @@ class MisspeltError(ValueError):
 class Refusal(click.UsageError):
     """Error of the command line itself, with alternative readings that become suggestions.
 
-    ``readings`` have the options to set or to remove, or the word to replace.
+    ``readings`` are options to set or to remove (:class:`Reading`), or a word to replace
+    (:class:`InPlace`); () if there is nothing to suggest. The exit code is 2.
     """
 
     def __init__(self, message: str, *readings: Reading | InPlace) -> None:
@@ -96,10 +100,10 @@ INSTEAD: Mapping[str, tuple[str, dict[str, str], str]] = {
 
 
 def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[str]:
-    """Return the suggestions printed below a refusal, each with a command.
+    """Return the suggestions printed below a refusal, lines of text with a command each.
 
     They begin with ``run:``, ``if …:`` or ``say:``; ``error`` is the refusal, ``words`` are the
-    words of the command line, and ``group`` has the commands.
+    words of the command line, and ``group`` has the commands. [] if there is nothing to suggest.
     """
     readings = readings_of(error, words, group)
     shown: list[str] = []
@@ -120,8 +124,9 @@ def _each_file(
 ) -> list[Sequence[str]]:
     """Return the words of one command for each file of a comparison, or the words unchanged.
 
-    Files are taken one by one if the comparison lacks an option that the reading sets. ``words``
-    are the words of the command line, and ``group`` has the commands.
+    Files are taken one by one if the command ``compare`` lacks an option that the reading sets.
+    ``words`` are the words of the command line, ``reading`` has options to set or a word to
+    replace, and ``group`` has the commands.
     """
     files = [word for word in words[1:] if Path(word).is_file()]
     here = words[:1] == ["compare"] and isinstance(reading, Reading) and not reading.verb
@@ -131,7 +136,11 @@ def _each_file(
 
 
 def _has(reading: Reading | InPlace, options: Mapping[str, click.Option]) -> bool:
-    """Return whether ``options``, by their spelling, include all that a reading sets."""
+    """Return whether a command has all options that a reading sets.
+
+    ``options`` are the command's options by their spelling, such as "--label". ``reading`` has
+    options to set, or a word to replace, for which it is True.
+    """
     if isinstance(reading, InPlace):
         return True
     values = reading.options.items()
@@ -143,9 +152,11 @@ def _has(reading: Reading | InPlace, options: Mapping[str, click.Option]) -> boo
 def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group) -> str:
     """Return the command line with the options of a reading set, replaced or removed.
 
-    It is "" if that changes nothing, or the command has no such option. For a reading of another
-    command the options that both have are kept; the option "" stands for a file. ``words`` are the
-    words of the command line that was refused. ``group`` has the commands.
+    The text can be pasted into a shell; it is "" if nothing changes, or the command has no such
+    option. ``words`` are the words of the command line that was refused. ``reading`` has options to
+    set by their Python names, None to remove one, or a word to replace. For a reading of another
+    command the options that both have are kept; the option "" stands for a file. ``group`` has the
+    commands.
     """
     if isinstance(reading, InPlace):
         whole = re.compile(rf"(?<![\w.-]){re.escape(reading.word)}(?![\w.-])")
@@ -196,7 +207,9 @@ def readings_of(
 ) -> Sequence[Reading | InPlace]:
     """Return the alternative readings that an error offers, or the likely spelling of a word.
 
-    ``words`` are the words of the command line, ``group`` has the commands. () if there is none.
+    A reading has options to set (:class:`Reading`), a spelling a word to replace
+    (:class:`InPlace`). ``words`` are the words of the command line, ``group`` has the commands. ()
+    if there is none.
     """
     if isinstance(error, click.BadParameter) and isinstance(error.__context__, MisspeltError):
         return [error.__context__.word]
@@ -227,9 +240,10 @@ def readings_of(
 
 
 def close_options(error: click.NoSuchOption) -> list[str]:
-    """Return the options of a command that resemble an unknown one, closest first.
+    """Return the options of a command that resemble an unknown one, closest first, at most three.
 
-    Names are compared without their hyphens, which all options share.
+    ``error`` has the unknown option and those of the command. Names are compared without their
+    hyphens, which all options share.
     """
     names = {option.lstrip("-"): option for option in error.possibilities or ()}
     unknown = error.option_name.lstrip("-")
@@ -239,7 +253,8 @@ def close_options(error: click.NoSuchOption) -> list[str]:
 def advice(error: click.NoSuchOption, group: click.Group) -> str:
     """Return advice on an option that a command lacks: its name there, or commands that have it.
 
-    It is a sentence after a blank, "" if no command has it. ``group`` has the commands.
+    It is a sentence after a blank, "" if no command has it. ``error`` has the option, and ``group``
+    the commands.
     """
     if error.option_name in INSTEAD:
         return f" {INSTEAD[error.option_name][0]}"
@@ -248,10 +263,10 @@ def advice(error: click.NoSuchOption, group: click.Group) -> str:
 
 
 def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group) -> Reading | None:
-    """Return the reading that replaces an unknown option, if an equivalent is known.
+    """Return the reading that replaces an unknown option, if an equivalent is known, or None.
 
-    ``words`` are the words of the command line, ``group`` has the commands. ``error`` has the
-    unknown option; None if no equivalent is known.
+    A reading has options to set, and the command that has them if another one. ``error`` has the
+    unknown option, ``words`` are the words of the command line, and ``group`` has the commands.
     """
     known = INSTEAD.get(error.option_name)
     if known is None or not known[1]:

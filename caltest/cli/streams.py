@@ -74,7 +74,13 @@ def monitor(
     later row has one. This is valid if neither whether nor when a label becomes known depends on
     it. FILES may also be tallies, as Tally.to_json writes them: each is one batch, in the order
     given.
-    """
+
+    \f
+
+    Click calls this function: ``state`` is the file that keeps the monitor, ``as_json`` asks for
+    JSON, ``picture`` is a file to draw to or None, ``gate`` is --fail-on-alarm, and ``options`` are
+    the values of all other options by name. It returns (monitor or text to print, exit code).
+    """  # noqa: D301
     settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded", "independent")
     question = {name: options[name] for name in settings if options[name] is not None}
     if options["independent"] and options["time"] is None:
@@ -131,11 +137,12 @@ def _named(files: tuple[Path, ...]) -> list[Path]:
 
 
 def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str, FileRecord]]:
-    """Return (monitor, records of files) from a state file.
+    """Return (monitor, records) from the state file of ``caltest monitor``.
 
-    Records are what was counted of each file, by its path. ``question`` has the options that decide
-    how rows are counted, by name. Refusal, an error of the command line, if the file is no state,
-    or was begun with other options.
+    ``records`` says what was counted of each file: a dict for each path, with the number of counted
+    rows and their hash. ``question`` has the options that decide how rows are counted, by name.
+    Refusal, an error of the command line, if the file is no state, is damaged, or was begun with
+    other options.
     """
     new = Reading({"state": str(next_name(state))})
     try:
@@ -162,8 +169,10 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
 def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) -> CountedPart:
     """Return the rows of one file of a monitor, with the number of them that were counted earlier.
 
-    ``records`` has the files counted earlier, by path, and ``options`` are the values of the
-    command's options by name. InvalidPredictionsError if counted rows have changed.
+    The result, a :class:`CountedPart`, has the rows in the order of their times, −1 in place of a
+    label that is not known yet. ``records`` says what was counted of each file, by path, and
+    ``options`` are the values of the command's options by name. InvalidPredictionsError if counted
+    rows have changed.
     """
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so

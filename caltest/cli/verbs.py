@@ -76,7 +76,12 @@ def audit(**options: Any) -> Outcome:
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration decides by
     that. Several files, or a pattern such as 'part-*.parquet', are rows of one model. Above 512 MB,
     or with --resume, they are read in batches, and only sums over fine bins are kept.
-    """
+
+    \f
+
+    Click calls this function; ``options`` are the values of the command's options by name. It
+    returns (report or text to print, exit code).
+    """  # noqa: D301
     data = read(options | {"whole": True})
     options["costs"] = utility_of(options, data)
     report = ct.audit(data, **settings(ct.audit, options))
@@ -101,8 +106,9 @@ CELLS_SEEN, ROWS_SEEN = 1_000_000, 2_000
 def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of columns that ``caltest segments`` would search in the file, in its order.
 
-    ``options`` are the values of the command's options by name. () if there are none, or the file
-    cannot be read so.
+    ``options`` are the values of the command's options by name, of which ``file`` has the path. Of
+    a large file an evenly spread part is looked at. () if there are none, or the file cannot be
+    read so.
     """
     from caltest.inference.segments import searchable
 
@@ -138,7 +144,13 @@ def test(alpha: float, **options: Any) -> Outcome:
     Lens, statistic and null distribution are written as in Python, such as --lens 'OneVsRest(1)'
     and --statistic 'ECE(QuantileBins(10), distance="l2")'. With --by, --fail-on-miscalibration
     tests all rows and every subgroup, each at half of alpha.
-    """
+
+    \f
+
+    Click calls this function; ``alpha`` is the level by which the exit code is decided, and
+    ``options`` are the values of all other options by name. It returns (result or text to print,
+    exit code).
+    """  # noqa: D301
     data = read(options)
     if options["statistic"] == "slope":
         fit = ct.cox_recalibration(data, lens=options["lens"])
@@ -172,7 +184,12 @@ def interval(**options: Any) -> Outcome:
     Lens and statistic are written as in Python, such as --lens 'OneVsRest(1)' and --statistic
     'ECE(QuantileBins(10))'. With --fail-on-miscalibration the command fails if the interval
     excludes 0.
-    """
+
+    \f
+
+    Click calls this function; ``options`` are the values of the command's options by name. It
+    returns (result or text to print, exit code).
+    """  # noqa: D301
     data = read(options)
     if options["statistic"] in FORMULAS:
         return _of_regression(data, options)
@@ -183,8 +200,9 @@ def interval(**options: Any) -> Outcome:
 def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:
     """Return O:E, calibration-in-the-large or the calibration slope, with its interval.
 
-    ``options`` are the values of the command's options by name: --statistic says which. The result
-    is (what to print, exit code). StatisticError where the data do not have it.
+    ``data`` are predictions or a tally (sums over fine bins). ``options`` are the values of the
+    command's options by name: ``statistic`` says which, "O:E", "intercept" or "slope". The result
+    is (result or text to print, exit code). StatisticError where the data do not have it.
     """
     from caltest.inference.reliability import View
     from caltest.reports.measures import Measures
@@ -217,7 +235,12 @@ def grades(file: Path, **options: Any) -> Outcome:
     FILE has a row for each grade; columns are found by their names. The default test is one-sided:
     is the risk underestimated? With --fail-on-miscalibration the command fails if a grade, or the
     portfolio, is rejected.
-    """
+
+    \f
+
+    Click calls this function; ``options`` are the values of all other options by name. It returns
+    (result or text to print, exit code).
+    """  # noqa: D301
     check_out(options | {"file": file})
     result = ct.grade_tests(file, **settings(ct.grade_tests, options))
     return finish(result, bool(result.rejected), options)
@@ -243,7 +266,13 @@ def segments(file: Path, **options: Any) -> Outcome:
     Without --features, all unused columns of FILE are searched, except identifiers, row numbers and
     times. A feature that the model does not use may be found although the model is calibrated on
     average: it would then improve the model.
-    """
+
+    \f
+
+    Click calls this function; ``options`` are the values of all other options by name. It returns
+    (result or text to print, exit code). Refusal, an error of the command line, for folds,
+    follow-up and crossed clusters.
+    """  # noqa: D301
     check_out(options | {"file": file})
     if "," in (options["clusters"] or ""):
         first = options["clusters"].split(",")[0]
@@ -284,7 +313,13 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
     By default for a test; with --width for an interval; with --tolerance to show that an error is
     small; with --against to show that the other model is better; with --monitor until an alarm. The
     assumed miscalibration is --alternative, or else is estimated from the labels of the file.
-    """
+
+    \f
+
+    Click calls this function: ``like`` is a path or the text of a distribution such as
+    "LogisticNormal(0.1, 0.8)", ``against`` a path or None, ``monitor`` a flag, and ``options`` are
+    the values of all other options by name. It returns (result or text to print, exit code).
+    """  # noqa: D301
     check_out(options | {"like": like, "against": against})
     if like.startswith(MODEL):
         rows = Recipe("like").convert(like, None, None)
@@ -341,7 +376,14 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     It has the finding, its size and uncertainty, the data, and a list of unexamined questions. A
     page in HTML is self-contained. Several files, or a pattern such as 'part-*.parquet', are rows
     of one model.
-    """
+
+    \f
+
+    Click calls this function: ``recalibrated`` is the file of the recalibrated model or None,
+    ``name`` the name of the model (None for that of the file), and ``options`` are the values of
+    all other options by name, of which ``out`` is the page. It returns (report or text to print,
+    exit code).
+    """  # noqa: D301
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
         words = f"-o: a report ends in {endings}, not as {options['out']}"
@@ -368,12 +410,13 @@ MOST_LETTERS = 10_000
 
 
 def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
-    """Return the user's words for a report, keyword arguments by name.
+    """Return the user's words for a report, keyword arguments of :func:`caltest.report`.
 
     "event" is the name of the event and "called" the observations, such as "patients" for a column
     patient_id; "group" is the column of subgroups, and "source" a line on the data with the digest
-    of the file. Each is "" if unknown. ``options`` are the values of the command's options by name,
-    and ``called`` is the name of the data in the line on the source.
+    of the file. "event", "called" and "group" are "" if unknown. ``options`` are the values of the
+    command's options by name, ``data`` the predictions or tally, and ``called`` is the name of the
+    data in the line on the source.
     """
     files = options["file"]
     named = (options["ids"] or "").split(",")
@@ -434,7 +477,13 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     Models in columns of one FILE are named by --probs A,B,…, with --label Y,Z,… where each has its
     own outcome; models in rows of one FILE by --models COLUMN. With --drop-missing models are
     compared on the rows that all of them have.
-    """
+
+    \f
+
+    Click calls this function: ``unpaired`` says that two files hold different observations, and
+    ``options`` are the values of all other options by name. It returns (result or text to print,
+    exit code). Refusal, an error of the command line, unless there are two models.
+    """  # noqa: D301
     from caltest.read.model_rows import own_outcomes_in_rows
 
     check_out(options | {"files": files})
@@ -467,10 +516,12 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
 def _models_of(
     files: tuple[Path, ...], unpaired: bool, options: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return (names, {name: predictions}) of models in columns, in rows, or in files.
+    """Return (names, data) of the models to compare, in columns, in rows, or in files.
 
-    ``unpaired`` says that the files hold different observations; ``options`` are the values of the
-    command's options by name. Refusal, an error of the command line, unless there are two models.
+    ``names`` are the names of the models in order, ``data`` maps them to predictions. ``files`` are
+    the paths; ``unpaired`` says that they hold different observations; ``options`` are the values
+    of the command's options by name. Refusal, an error of the command line, unless there are two
+    models.
     """
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
@@ -510,15 +561,16 @@ def _models_of(
 def _after_models(
     read_each: Callable[..., Any], models: str, path: Path, *columns: Any, **arguments: Any
 ) -> Any:
-    """Return the result of ``read_each`` with ``models``, the column of models, as second argument.
+    """Return the result of ``read_each`` with ``models`` as its second argument.
 
-    ``path``, ``columns`` and ``arguments`` are the other arguments of the reader.
+    ``read_each`` is a reader with the arguments (path, models, …); ``models`` is the column that
+    says whose prediction a row is. ``path``, ``columns`` and ``arguments`` are its other arguments.
     """
     return read_each(path, models, *columns, **arguments)
 
 
 def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
-    """Raise DoubtfulInputError for files said to hold other observations that share some.
+    """Raise DoubtfulInputError for two files, said to hold other observations, that share some.
 
     ``options`` are the values of the command's options by name; with ``as_is`` nothing is asked.
     """
@@ -529,9 +581,10 @@ def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
 
 
 def _audit_of(file: Path, options: dict[str, Any]) -> str:
-    """Return the command line that audits one file of a comparison, as it was read there.
+    """Return the command line that audits one file of a comparison, read as it was there.
 
-    ``options`` are the values of the command's options by name.
+    ``options`` are the values of the options of the comparison by name. The text can be pasted into
+    a shell.
     """
     words = ["caltest", "audit", str(file)]
     for name in ("probs", "label", "where", "predicted_label", "classes", "clusters", "weights"):
@@ -544,7 +597,8 @@ def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
     """Return the readings by which one file holds several models, or with another file.
 
     Each has the options to add: ``models``, or ``probs`` with several columns; otherwise the
-    placeholder FILE. ``options`` are the values of the command's options by name.
+    placeholder FILE. ``path`` is the file, and ``options`` are the values of the command's options
+    by name.
     """
     try:
         read_file(path, options)
@@ -566,7 +620,8 @@ def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
 def names_of(files: tuple[Path, ...]) -> list[str]:
     """Return the names of models from the names of their files, in order.
 
-    They are names without folder and suffix, unless these repeat.
+    They are names without folder and suffix, unless these repeat; then they are the paths.
+    ``click.UsageError`` if a file was given twice.
     """
     stems = [path.stem for path in files]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in files]
@@ -598,7 +653,14 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     It passes if its error is at most --tolerance, and exceeds the error of the model --against by
     at most --margin. It fails if a lower bound exceeds its limit. For two models in columns of one
     FILE, --probs NEW,OLD names the new one first. --out summary.md writes Markdown.
-    """
+
+    \f
+
+    Click calls this function: ``file`` has the files of the new model, ``against`` is the file of
+    the model in use or None, ``unpaired`` says that it was seen on other rows, and ``options`` are
+    the values of all other options by name. It returns (result or text to print, exit code): 0
+    passed, 1 failed, 3 cannot tell.
+    """  # noqa: D301
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import refuse_other_rows
 
@@ -636,10 +698,11 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the new model and the one in use, columns of ``file``, as {name: predictions}.
+    """Return the new model and the one in use, columns of one file, as {name: predictions}.
 
-    ``options`` are those of the command by name. Refusal, an error of the command line, unless
-    --probs names two columns of different models.
+    ``file`` is the path, and ``options`` are the values of the command's options by name, of which
+    ``probs`` names both columns, the new model first. Refusal, an error of the command line, unless
+    it names two columns of different models.
     """
     text = options["probs"] or _other(file, options)[0].options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
@@ -680,7 +743,13 @@ def decide(alpha: float, **options: Any) -> Outcome:
     Give the costs of actions in a file with --costs, or a decision threshold with --threshold;
     --curve draws the net benefit. With --fail-on-miscalibration the command fails if the promise is
     not kept.
-    """
+
+    \f
+
+    Click calls this function; ``alpha`` is the level by which the exit code is decided, and
+    ``options`` are the values of all other options by name. It returns (result or text to print,
+    exit code). Refusal, an error of the command line, unless one of the three options is given.
+    """  # noqa: D301
     asked = [name for name in ("costs", "threshold", "curve") if options[name]]
     if len(asked) != 1:
         raise Refusal("name one of --costs FILE, --threshold T and --curve")
@@ -701,8 +770,9 @@ def _drawn(
 ) -> Outcome:
     """Save the requested picture; return (result or text to print, exit code).
 
-    ``failed`` decides the code with --fail-on-miscalibration. ``options`` are the values of the
-    command's options by name.
+    ``result`` can be drawn. ``failed`` says that the code is 1 with --fail-on-miscalibration.
+    ``options`` are the values of the command's options by name, of which ``picture`` is the file of
+    the picture or None.
     """
     if options["picture"] is not None:
         result.plot().save(options["picture"])
@@ -735,7 +805,12 @@ def revisions(file: Path, **options: Any) -> Outcome:
     FILE has one row for each forecast: its question (--ids), its time and its probability. The next
     revision of a calibrated forecaster cannot be predicted. With --fail-on-miscalibration an alarm
     fails.
-    """
+
+    \f
+
+    Click calls this function; ``options`` are the values of all other options by name. It returns
+    (result or text to print, exit code). A note on the reading goes to standard error.
+    """  # noqa: D301
     from caltest.read.grade_tables import read_forecasts
 
     check_out(options | {"file": file})

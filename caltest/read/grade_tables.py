@@ -56,11 +56,11 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[\s'’]\d{3})+")
 
 
 class Grades(NamedTuple):
-    """Counts of grades: rows ``n``, ``events`` and the predicted ``probability`` of each.
+    """Counts of G grades, groups of rows with a predicted probability, from a table.
 
-    The shape is (G,).
-
-    ``names`` are the names of the G grades, ``notes`` sentences that say how the table was read.
+    ``n`` and ``events`` (G,) are numbers of rows and of events among them, ``probability`` (G,) the
+    predicted probability of the event. ``names`` are the names of the grades, ``notes`` sentences
+    that say how the table was read.
     """
 
     n: IntArray
@@ -74,7 +74,8 @@ class Grades(NamedTuple):
 class CountTable:
     """Open table of counts; rows are numbered from 1 in a file, from 0 in memory.
 
-    ``table`` is the open table, ``in_memory`` says that it is not a file.
+    ``table`` is the open table, a lazy polars frame with its origin; ``in_memory`` says that it is
+    not a file.
     """
 
     table: Table
@@ -82,16 +83,16 @@ class CountTable:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Names of the columns of this table, in order."""
         return list(self.table.schema)
 
     def cells(self, found: Mapping[str, Term], where: str | None = None) -> EvaluatedCells:
-        """Return the evaluated cells of columns and expressions.
+        """Return the evaluated cells of columns and expressions of this table.
 
-        A frame with columns such as ``n:0``.
-
-        ``found`` maps roles such as "n" to expressions, and ``where`` is a condition in SQL that
-        selects rows; None keeps all.
+        They hold a frame with columns such as ``n:0``. ``found`` maps roles such as "n" to
+        expressions, and ``where`` is a condition in SQL that selects rows; None keeps all.
+        Thousands separators are removed. InvalidPredictionsError for expressions that cannot be
+        computed, and without rows.
         """
         listed = {what: [term] for what, term in found.items()}
         if where is not None:
@@ -105,7 +106,9 @@ class CountTable:
 def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
     """Context manager that opens a table in memory, or a file, as a :class:`CountTable`.
 
-    ``sheet`` is the sheet of an Excel file. Errors as for :func:`open_table`.
+    ``table`` is a path or a table; ``sheet`` is the sheet of an Excel file, None for the only one.
+    It yields the open table. FileNotFoundError and InvalidPredictionsError for a file that cannot
+    be read; InvalidPredictionsError for a sheet of a table in memory, and for other objects.
     """
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
@@ -123,7 +126,11 @@ def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]
 
 
 def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return counts written as text without thousands separators, if all large ones have them."""
+    """Return a frame in which counts written as text have no thousands separators.
+
+    ``frame`` has columns of any type. A column of text becomes integers if all its numbers of more
+    than three digits have separators (blanks or apostrophes); others are unchanged.
+    """
     import polars as pl
 
     plain = []
@@ -145,7 +152,8 @@ def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
 def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray]:
     """Return columns (n,) by their ``names``; whole numbers of any width are int64.
 
-    InvalidPredictionsError for a name that the table does not have.
+    ``counts`` is the open table. InvalidPredictionsError for a name that the table does not have,
+    and for a table without rows.
     """
     import polars as pl
 
@@ -170,9 +178,10 @@ def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray
 
 
 def whole_numbers(column: AnyArray, name: str, least: int = -(2**63)) -> IntArray:
-    """Return a ``column`` (n,) as integers ≥ ``least``, int64.
+    """Return a column (n,) as int64 integers that are at least ``least``.
 
-    InvalidPredictionsError names the row and value of any other; ``name`` is the column in it.
+    InvalidPredictionsError names the row and value of any other number; ``name`` is the column in
+    it.
     """
     if column.dtype.kind == "O" and all(type(value) is int for value in column):
         column = np.array(column.tolist())
@@ -199,12 +208,13 @@ def read_grades(
 ) -> Grades:  # fmt: skip
     """Return checked grades: their names, counts of rows and events, and probabilities.
 
-    ``request`` maps roles (n, events, probability, names) to the user's expressions; for a role
-    without one, the column is found by ``GRADE_NAMES``. A row that is the sum of all others in both
-    counts, without a probability, is left out with a note; one with a probability raises
-    DoubtfulInputError. InvalidPredictionsError for columns that cannot be found, and for cells that
-    are no counts or probabilities. ``where`` selects rows; ``as_is`` takes a doubtful table as it
-    is.
+    Grades are groups of rows with a predicted probability, one row each in ``counts``, the open
+    table. ``request`` maps roles (n, events, probability, names) to the user's expressions, None
+    where there is none; then the column is found by its name, such as "pd" (``GRADE_NAMES``). A row
+    that is the sum of all others in both counts, without a probability, is left out with a note;
+    one with a probability raises DoubtfulInputError. InvalidPredictionsError for columns that
+    cannot be found, and for cells that are no counts or probabilities. ``where`` is a condition in
+    SQL that selects rows; ``as_is`` takes a doubtful table as it is.
     """
     found = _chosen(counts, request)
     cells = counts.cells(found, where)
@@ -248,10 +258,12 @@ def read_grades(
 
 
 def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, Term]:
-    """Return the expressions of a table of grades by role, of the user or found by ``GRADE_NAMES``.
+    """Return the expressions of a table of grades by role: the user's, or columns found by name.
 
-    ``request`` maps roles to the user's expressions, None where there is none. Roles are n, events,
-    probability and names. InvalidPredictionsError if one is not found.
+    Names are those in ``GRADE_NAMES``, such as "pd". Roles are n, events, probability and names;
+    each expression is a :class:`Term`, with its SQL and its polars form. ``counts`` is the open
+    table. ``request`` maps roles to the user's expressions, None where there is none.
+    InvalidPredictionsError if one is not found, or one column has two roles.
     """
     schema = counts.table.schema
     found: dict[str, Term] = {}
@@ -294,8 +306,9 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 def _called(counts: CountTable, free: Sequence[str]) -> str:
     """Return the SQL expression of a column, or of two together, that names the grades, or "".
 
-    Candidates are the columns ``free`` that no role uses. The first column of text that differs in
-    all rows is taken, or of whole numbers that increase, or two columns that differ together.
+    ``counts`` is the open table of grades. Candidates are its columns ``free``, which no role uses.
+    The first column of text that differs in all rows is taken, or of whole numbers that increase,
+    or two columns that differ together, else the first column of text.
     """
     kinds = counts.table.schema
     text = [name for name in free if str(kinds[name]) == "String"]
@@ -317,9 +330,10 @@ def _parts(
 ) -> list[Reading]:
     """Return readings that keep the rows of one value of a column, such as ``cohort = 2021``.
 
-    No grade has two rows with the same value of that column, which no role in ``found`` uses, and
-    which has at most six values. ``names`` are the grades of the rows. [] if no column or several
-    ones are like that, or if rows are selected by ``where`` already.
+    Each sets ``where``. ``counts`` is the open table of grades, and ``names`` are the grades of its
+    rows. No grade has two rows with the same value of that column, which no role in ``found``
+    (expressions by role) uses, and which has two to six values. [] if no column or several ones are
+    like that, or if rows are selected by ``where`` already.
     """
     frame = counts.table.frame.collect()
     if where is not None or frame.height != len(names):
@@ -344,7 +358,11 @@ def _parts(
 
 
 def _names(cells: EvaluatedCells) -> list[str]:
-    """Return the names of the grades, G texts, by default their numbers."""
+    """Return the names of the grades, G texts, by default their numbers from 1.
+
+    ``cells`` are the evaluated cells of the table. InvalidPredictionsError for a name that is
+    missing.
+    """
     if "names:0" not in cells.frame.columns:
         return [str(k) for k in range(1, cells.frame.height + 1)]
     column = cells.frame["names:0"]
@@ -358,9 +376,10 @@ def _names(cells: EvaluatedCells) -> list[str]:
 
 
 def _counts(cells: EvaluatedCells, what: str) -> IntArray:
-    """Return the counts of one role, ``what``, such as "n" or "events", (G,).
+    """Return the counts of one role, ``what``, such as "n" or "events", integers (G,).
 
-    InvalidPredictionsError for gaps, fractions and negative numbers.
+    ``cells`` are the evaluated cells of a table of G grades. InvalidPredictionsError for gaps,
+    fractions and negative numbers.
     """
     column = f"{what}:0"
     _refuse_gaps(cells, column, cells.frame[column].is_null().to_numpy())
@@ -379,7 +398,7 @@ def _counts(cells: EvaluatedCells, what: str) -> IntArray:
 def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
     """Raise InvalidPredictionsError for a missing cell of a column; ``gaps`` (G,) marks them.
 
-    ``column`` is "n:0" or the like, and ``cells`` are the evaluated cells.
+    ``column`` is "n:0" or the like, and ``cells`` are the evaluated cells of a table of G grades.
     """
     for row in np.flatnonzero(gaps)[:1]:
         raise InvalidPredictionsError(
@@ -395,8 +414,8 @@ def _sums_of_others(
     """Return whether each grade is a total, booleans (G,).
 
     A total is the sum of all others in both counts, ``n`` and ``events`` (G,), and has no
-    probability. DoubtfulInputError for a total with a probability, unless ``as_is``; ``names`` are
-    for the message.
+    probability; ``cells`` are the evaluated cells of the table. DoubtfulInputError for a total with
+    a probability, unless ``as_is``; ``names`` are the names of the grades for the message.
     """
     sums = (2 * n == n.sum()) & (2 * events == events.sum()) & (len(n) > 2) & bool(events.any())
     lacking = cells.frame["probability:0"].is_null().to_numpy()
@@ -417,7 +436,11 @@ def _sums_of_others(
 
 
 def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
-    """Raise InvalidPredictionsError for more events than rows, and for a table without rows."""
+    """Raise InvalidPredictionsError for more events than rows, and for a table without rows.
+
+    ``n`` and ``events`` (G,) are the counts of G grades, and ``cells`` the evaluated cells of the
+    table, for the message.
+    """
     for row in np.flatnonzero(events > n)[:1]:
         raise InvalidPredictionsError(
             f"{cells.name('events:0')} is {events[row]} in {cells.nth(int(row))}, more than the "
@@ -432,9 +455,10 @@ def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
 def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
     """Return the probability of each grade (G,), 0 for rows that are totals.
 
-    ``sums_up`` (G,) marks the totals, which have none. InvalidPredictionsError for a missing cell
-    or a number outside [0, 1], with the expression that converts percentages; DoubtfulInputError if
-    the column's name says percent, but no number is above 1.
+    ``cells`` are the evaluated cells of a table of G grades, and ``sums_up`` (G,) marks the totals,
+    which have none. InvalidPredictionsError for a missing cell or a number outside [0, 1], with the
+    expression that converts percentages; DoubtfulInputError if the column's name says percent, but
+    no number is above 1.
     """
     import polars as pl
 
@@ -473,8 +497,9 @@ def _lacking(
 ) -> InvalidPredictionsError:
     """Return the error for a table of counts whose columns cannot be recognised, to be raised.
 
-    ``found`` has the expressions of the roles that are known, ``missing`` lists the other roles. It
-    offers likely readings, or the command for a table with one row for each outcome.
+    ``counts`` is the open table, ``found`` has the expressions of the roles that are known, by
+    role, and ``missing`` lists the other roles, such as "events". The error has readings (options
+    to set) that are likely, or the command for a table with one row for each outcome.
     """
     frame = counts.table.frame.head(10_000).collect()
     if "events" in missing:
@@ -536,8 +561,10 @@ def read_forecasts(
     of a row, ``time`` when it was forecast, ``label`` the outcome and ``groups`` the group of the
     question; each is a column or an expression in SQL, and so are ``probs`` and the condition
     ``where``. Without ``probs`` the one column is read whose name is on the list of probabilities
-    of the contract. InvalidPredictionsError where none or several fit, and where a question or time
-    is missing. DoubtfulInputError for numbers called lead times, unless ``as_is``.
+    of the contract, such as "p". The result, :class:`ForecastRows`, has these columns as arrays
+    (n,), None where none was named, and a note. InvalidPredictionsError where none or several fit,
+    and where a question or time is missing. DoubtfulInputError for numbers called lead times,
+    unless ``as_is``.
     """
     import polars as pl
 
@@ -583,7 +610,8 @@ def read_forecasts(
 def _probability(table: CountTable) -> str:
     """Return the one column whose name the contract lists for probabilities, as SQL.
 
-    InvalidPredictionsError if there is none, or more than one.
+    ``table`` is the open table; names are such as "p" or "prob". InvalidPredictionsError if there
+    is none, or more than one.
     """
     fit = [name for name in table.names if key(name) in PROBABILITIES]
     if len(fit) == 1:

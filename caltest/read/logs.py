@@ -69,8 +69,9 @@ def log_format(content: object) -> str | None:
 def read_log(table: Table, wanted: Wanted) -> Table:
     """Return the log of an evaluation harness as a table whose columns the contract knows.
 
-    ``table`` has the parsed JSON in ``content``, ``wanted`` the options of the reading. The columns
-    are ``p0``, …, or ``confidence``, with ``label`` or ``correct``, ``id`` and ``sample``.
+    ``table`` has the parsed JSON, or the path of an archive, in ``content``; ``wanted`` has the
+    options of :func:`read_predictions`. The result is an open table, a lazy polars frame, with the
+    columns ``p0``, …, or ``confidence``, and ``label`` or ``correct``, ``id`` and ``sample``.
     InvalidPredictionsError for a log that is not known or damaged.
     """
     import polars as pl
@@ -101,7 +102,11 @@ def read_log(table: Table, wanted: Wanted) -> Table:
 
 
 def clusters_of_log(table: Table) -> str | None:
-    """Return "sample" if some samples of a log have several rows, which then depend; else None."""
+    """Return "sample" if some samples of a log have several rows, which then depend; else None.
+
+    ``table`` is the open table; it is None also for tables that are no log. "sample" is the column
+    that names the samples.
+    """
     if not table.log or "sample" not in table.schema:
         return None
     samples = table.frame.select("sample").collect()["sample"]
@@ -111,8 +116,8 @@ def clusters_of_log(table: Table) -> str | None:
 def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
     """Return (role, note) for a log in which samples have several rows.
 
-    ``table`` is the log, ``wanted`` the options of its reading. The role, an option of
-    :func:`read_predictions`, is "items" if answers are votes on one prediction of the sample
+    ``table`` is the open table of the log, ``wanted`` has the options of :func:`read_predictions`.
+    The role, one of these options, is "items" if answers are votes on one prediction of the sample
     (Inspect), else "clusters". In other logs the outcome of a sample is its right option, which no
     repetition draws anew. Answers that never differ, such as those at temperature 0, are copies.
     Without repeats it is (None, "").
@@ -142,7 +147,9 @@ def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
 def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
     """Raise InvalidPredictionsError for a log with repeated samples, if it is to be tallied.
 
-    Sums do not know clusters.
+    ``table`` is the open table of the log, and ``wanted`` has the options of
+    :func:`read_predictions`, of which ``where`` counts. A tally has sums over rows, which do not
+    know clusters.
     """
     frame = table.frame
     if wanted.where is not None:
@@ -162,8 +169,8 @@ def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
 def _ids(records: Records, *keys: str) -> list[str]:
     """Return an id for each record: of the first unique key, else of all keys joined.
 
-    ``records`` are the samples as dictionaries of JSON, ``keys`` the names of the entries.
-    InvalidPredictionsError if these do not tell the records apart either.
+    ``records`` are the samples as dictionaries of JSON, ``keys`` the names of the entries that may
+    identify them. InvalidPredictionsError if these do not tell the records apart either.
     """
     for chosen in (*((key,) for key in keys), keys):
         ids = [" ".join(str(record[key]) for key in chosen if key in record) for record in records]
@@ -179,10 +186,11 @@ def _ids(records: Records, *keys: str) -> list[str]:
 def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
     """Return (columns, notes) of an lm-evaluation-harness log: its rows, as lists by column name.
 
-    Columns ``p0``, … are the softmax of the log-likelihoods of the options; ``label`` is the right
-    option; ``task``, ``id`` and ``sample`` name the rows. ``name`` is the file's name, ``records``
-    the samples as dictionaries, and ``wanted`` the options of the reading.
-    InvalidPredictionsError for samples of several filters, unless ``where`` selects one.
+    Columns ``p0``, … are the softmax of the log-likelihoods of the options; ``label`` is the index
+    of the right option; ``task``, ``id`` and ``sample`` name the rows. ``name`` is the file's name,
+    ``records`` are the samples as dictionaries, and ``wanted`` has the options of
+    :func:`read_predictions`. InvalidPredictionsError for samples of several filters, unless
+    ``where`` selects one.
     """
     filters = sorted({str(record.get("filter")) for record in records})
     if len(filters) > 1 and "filter" not in (wanted.where or ""):
@@ -225,10 +233,10 @@ def _lm_eval(name: str, records: Records, wanted: Wanted) -> Log:
 
 
 def _logits(record: dict[str, Any], row: int) -> FloatArray:
-    """Return the log-likelihoods of a sample's options, (K,).
+    """Return the log-likelihoods of a sample's K options, (K,).
 
-    ``record`` is the sample, and ``row`` its number, from 0, in messages. InvalidPredictionsError
-    for generated text, which has no options.
+    ``record`` is the sample as a dictionary of JSON, and ``row`` its number, from 0, in messages.
+    InvalidPredictionsError for generated text, which has no options.
     """
     answers = record["filtered_resps"]
     if len(answers) < 2 or not all(isinstance(a, list) and len(a) == 2 for a in answers):
@@ -250,8 +258,9 @@ def _options(record: dict[str, Any]) -> list[str]:
 def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
     """Return the index of the right option of a sample, checked against its accuracy ``acc``.
 
-    ``record`` is the sample, ``row`` its number in messages, ``logits`` (K,) are the options'
-    log-likelihoods. InvalidPredictionsError if the accuracy contradicts them.
+    ``record`` is the sample as a dictionary of JSON, ``row`` its number in messages, from 0, and
+    ``logits`` (K,) are the options' log-likelihoods. InvalidPredictionsError if the accuracy
+    contradicts them.
     """
     answer = str(record["target"]).strip()
     target = int(answer) if answer.isdecimal() else _options(record).index(answer)
@@ -307,9 +316,9 @@ def _helm(records: Records) -> Log:
 
 
 def _samples(content: Mapping[str, Any]) -> tuple[Records, str]:
-    """Return (samples, task) of a parsed JSON log; the task is "" if it has no name.
+    """Return (samples, task) of a parsed JSON log of Inspect.
 
-    Samples are a list of dictionaries.
+    Samples are a list of dictionaries; the task is its name, "" if it has none.
     """
     return content["samples"], _task(content)
 
@@ -322,7 +331,7 @@ def _task(content: Any) -> str:
 def _unzipped(path: Path) -> tuple[Records, str]:
     """Return (samples, task) of an Inspect ``.eval`` file, which is a zip archive of JSON.
 
-    Samples are a list of dictionaries, and the task is its name.
+    Samples are a list of dictionaries; the task is its name, "" if it has none.
     """
     samples, task = [], ""
     with path.open("rb") as file, zipfile.ZipFile(file) as log:
@@ -349,8 +358,9 @@ def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
 
     ``confidence`` is the stated confidence, from the metadata of a score, and ``correct`` whether
     the answer was right, for several scorers one such pair each; ``id`` and ``sample`` name the
-    rows. ``samples`` are dictionaries, ``task`` is the task's name, and ``wanted`` the options of
-    the reading. InvalidPredictionsError if no score has a confidence, or several without an option.
+    rows. ``samples`` are dictionaries, ``task`` is the task's name, and ``wanted`` has the options
+    of :func:`read_predictions`. InvalidPredictionsError if no score has a confidence, or several
+    scorers have one and ``probs`` names none.
     """
     samples = sorted(samples, key=lambda s: (s["epoch"], str(s["id"])))
     by_scorer = [sample.get("scores") or {} for sample in samples]
@@ -386,8 +396,8 @@ def _inspect(samples: Records, task: str, wanted: Wanted) -> Log:
 def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the stated confidence of each score; None where a score has none.
 
-    They are floats, or all text if one is text, for the reader to check. ``scores`` are the scores
-    of the samples, with the confidence in their metadata.
+    They are floats, or all text if one is text, for the reader to check. ``scores`` are
+    dictionaries of the samples' scores, with the confidence in their "metadata".
     """
     stated = [(score.get("metadata") or {}).get("confidence") for score in scores]
     text = any(isinstance(value, str) for value in stated)
@@ -397,7 +407,8 @@ def _confidences(scores: Sequence[Mapping[str, Any]]) -> list[Any]:
 def _right(score: Mapping[str, Any], row: int) -> int | None:
     """Return 1 if an Inspect score says that the answer was right, 0 if not; None without a value.
 
-    ``row`` is the number of the sample, from 0. InvalidPredictionsError for other values.
+    ``score`` is the dictionary of the score, and ``row`` the number of the sample, from 0.
+    InvalidPredictionsError for other values.
     """
     value = score.get("value")
     if value is None:

@@ -37,9 +37,10 @@ def read_forecasters(
     """Read several forecasters from one table, each a column or an expression.
 
     ``source`` and ``options`` are as for :func:`read_predictions`; ``probs`` has the forecasters,
-    separated by commas, and ``label`` one expression for all of them, or one each. The result has
-    the predictions of each by its expression. With ``drop_missing``, the rows are the rows that
-    every forecaster has. Errors are those of :func:`read_predictions`.
+    separated by commas, and ``label`` one expression for all of them, or one each. The result maps
+    the expression of each forecaster to its predictions. Only rows that every forecaster has are
+    kept; with ``drop_missing`` they may be fewer than the table has. Errors are those of
+    :func:`read_predictions`, and InvalidPredictionsError without a common row.
     """
     wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
     with table_of(source, wanted) as (table, wanted), naming(table.name):
@@ -67,9 +68,9 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
     """Raise an error for one outcome of several models if each seems to have an outcome of its own.
 
     It has one where a column of two values shares a word of its name with this model's predictions
-    only. ``parts`` are the expressions of the models' predictions in ``table``. The error is
-    InvalidPredictionsError without a ``label`` in the options ``wanted``, else DoubtfulInputError,
-    which ``as_is`` silences.
+    only. ``parts`` are the expressions of the models' predictions in ``table``, the open table;
+    ``wanted`` has the options of :func:`read_predictions`. The error is InvalidPredictionsError
+    without the option ``label``, else DoubtfulInputError, which ``as_is`` silences.
     """
     names = [" ".join(root for term in terms_of(part, table.schema) for root in term.roots)
              for part in parts]  # fmt: skip
@@ -94,8 +95,9 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
 def own_outcomes(table: Table, models: Sequence[str]) -> list[str] | None:
     """Return the name of the outcome column of each of the ``models``, or None if one has none.
 
-    ``models`` are columns of predictions. A column of outcomes has two values, such as whether an
-    answer is right, and shares a word of its name with this model's column only.
+    ``models`` are the columns of predictions of ``table``, the open table, one for each model. A
+    column of outcomes has two values, such as whether an answer is right, and shares a word of its
+    name with this model's column only.
     """
     words = [{*key(name).split("_")} for name in models]
     alone = [w.difference(*words[:k], *words[k + 1 :]) for k, w in enumerate(words)]
@@ -122,9 +124,10 @@ def read_each(
     """Read several models from one table, in which a column says whose prediction a row is.
 
     ``source`` is a path or a table, and ``models`` is that column; all other arguments are as for
-    :func:`read_predictions`. The result has the predictions of each model by its name. Rows of the
-    models are matched by ``ids``, or by a column that names the rows of each model and has the same
-    values for all. Errors are those of :func:`read_predictions`.
+    :func:`read_predictions`. The result maps the name of each model, a value of that column, to its
+    predictions. Rows of the models are matched by ``ids``, or by a column that names the rows of
+    each model and has the same values for all. Errors are those of :func:`read_predictions`, and
+    InvalidPredictionsError unless there are 2 to 50 models.
     """
     wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
     wanted = replace(wanted, drop_missing=drop_missing)
@@ -151,8 +154,9 @@ def read_each(
 def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -> bool:
     """Return whether models in rows have outcomes of their own: labels of one id differ.
 
-    They do if the label says whether an answer is right, or the user says so by ``as_is``.
-    Otherwise DoubtfulInputError, as a label may be wrong.
+    ``data`` are the predictions by name of the model. If labels differ, the result is True if they
+    say whether an answer is right, or the user says so by ``as_is``. Otherwise DoubtfulInputError,
+    as a label may be wrong. Without ids it is False.
     """
     rows = [*data.values()]
     if any(d.ids is None for d in rows) or agree(rows) is not False:
@@ -169,8 +173,8 @@ def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -
 def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:
     """Return the column, quoted, that names the rows of every model with the same values, or None.
 
-    ``column`` names the models of ``table``, and ``each`` maps models to conditions that select
-    their rows.
+    ``table`` is the open table, ``column`` the column that names its models, and ``each`` maps
+    models to conditions that select their rows.
     """
     import polars as pl
 
@@ -215,8 +219,9 @@ def common_rows(data: dict[str, Predictions]) -> dict[str, Predictions]:
 def common_ids(sources: Sequence[object]) -> dict[str, int]:
     """Return columns that name rows in all tables, with the number of values that all have.
 
-    ``sources`` are files or tables. The columns hold words or whole numbers, each once in a table,
-    of which at least five are in all.
+    ``sources`` are paths of files, or tables. The result maps names of columns to these numbers.
+    The columns hold words or whole numbers, each once in a table, of which at least five are in
+    all.
     """
     found = {}
     with ExitStack() as stack:
@@ -236,7 +241,8 @@ def common_ids(sources: Sequence[object]) -> dict[str, int]:
 def _doubled_id(names: Sequence[str], sources: Sequence[object]) -> str:
     """Return a clause about the first id that stands twice in one table and once in another.
 
-    ``names`` are those of the tables ``sources``. "" if no shared column names the rows of one.
+    ``sources`` are paths of files, or tables, and ``names`` their names in the clause. "" if no
+    shared column names the rows of one table and repeats in another.
     """
     with ExitStack() as stack:
         tables = [stack.enter_context(table_of(s, Wanted()))[0] for s in sources]
@@ -262,10 +268,10 @@ def _doubled_id(names: Sequence[str], sources: Sequence[object]) -> str:
 def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
     """Return whether rows of the same ids have the same labels, beyond chance.
 
-    ``rows`` are the predictions of each model, with ids. It is False where labels of one id differ.
-    It is None where they could agree by chance: labels drawn at the frequencies of the first rows
-    would agree with a probability above 1 / (1000 columns), with ``n_columns`` columns that could
-    be ids.
+    ``rows`` are the predictions of each model, with ids. True if all labels of common ids are
+    equal. False if labels of one id differ. None if they could agree by chance: labels drawn at the
+    frequencies of the first model would agree with a probability above 1 / (1000 columns), with
+    ``n_columns`` columns that could be ids.
     """
     labels = [dict(zip(np.asarray(d.ids).astype(str), d.labels, strict=True)) for d in rows]
     common = set.intersection(*({*one} for one in labels))
@@ -279,11 +285,11 @@ def agree(rows: Sequence[Predictions], n_columns: int = 1) -> bool | None:
 def refuse_shared(
     sources: Sequence[object], read: Callable[[object, str | None], Predictions]
 ) -> None:
-    """Raise DoubtfulInputError for two files of other observations that seem to share rows.
+    """Raise DoubtfulInputError for two files, said to hold other observations, that share rows.
 
-    They do if rows of one id agree in their labels, or all labels are the same in the same order.
-    ``sources`` are the files or tables, and ``read(source, ids)`` returns the predictions of one,
-    with the column ``ids`` as ids, None for none.
+    They seem to if rows of one id agree in their labels, or all labels are the same in the same
+    order. ``sources`` are the two files or tables, and ``read(source, ids)`` returns the
+    predictions of one, with the column ``ids`` as ids, None for none.
     """
     columns = common_ids(sources)
     for column, shared in columns.items():
@@ -310,11 +316,12 @@ def refuse_other_rows(
     names: Sequence[str], sources: Sequence[object], data: Sequence[Predictions],
     read: Callable[[object, str | None], Predictions],
 ) -> None:  # fmt: skip
-    """Raise InvalidPredictionsError for models of different rows; it has commands that match by id.
+    """Raise InvalidPredictionsError for models of different rows; it has readings that match by id.
 
     ``names``, ``sources`` and ``data`` are names, files or tables, and predictions of the models;
-    ``read(source, ids)`` returns the predictions of a source with the column ``ids`` as ids. Models
-    with equal labels in the same order pass.
+    ``read(source, ids)`` returns the predictions of a source with the column ``ids`` as ids. The
+    readings are options of the command ``compare``. Models with equal labels in the same order
+    pass.
     """
     if len({d.n for d in data}) == 1 and all(
         np.array_equal(data[0].labels, d.labels) for d in data[1:]

@@ -91,12 +91,13 @@ def questioned(
 ) -> tuple[str, ...]:  # fmt: skip
     """Run all guards on a table that was read; return notes on doubts.
 
-    ``table`` was read by the expressions ``chosen`` with the options ``wanted``; ``whole`` are the
-    cells of all rows, ``complete`` those without missing values, and ``data`` the predictions.
-    DoubtfulInputError for a question, unless the option ``as_is`` is set. Guards see all rows of
-    tables of up to 50 000. In larger tables they see the first 25 000 with all columns, 50 000
-    evenly spread ones without unused columns, and all rows of columns that may identify rows or
-    seem to name a single part of a data set.
+    A guard looks for data that contradict the reading. ``table`` is the open table, ``chosen`` has
+    the expressions by role and ``wanted`` the options of :func:`read_predictions`; ``whole`` are
+    the evaluated cells of all rows, ``complete`` those without missing values, and ``data`` the
+    predictions made of them. DoubtfulInputError for a question that the user must answer, unless
+    the option ``as_is`` is set. Guards see all rows of tables of up to 50 000. In larger tables
+    they see the first 25 000 with all columns, 50 000 evenly spread ones without unused columns,
+    and all rows of columns that may identify rows or seem to name a single part of a data set.
     """
     if wanted.multilabel:
         return ()
@@ -166,7 +167,7 @@ def questioned(
 def labels_of_answers(chosen: Chosen) -> bool | None:
     """Return whether the labels say if an answer was right; None if the label's name does not tell.
 
-    ``chosen`` has the expressions by role.
+    ``chosen`` has the expressions that were read, by role such as "label".
     """
     label = chosen.terms["label"][0].column if "label" in chosen.terms else None
     known = label is not None and key(label) in LABELS
@@ -174,10 +175,10 @@ def labels_of_answers(chosen: Chosen) -> bool | None:
 
 
 def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
-    """Return the labels of more than two classes as SQL, in the order of the classes.
+    """Return the labels of more than two classes as SQL literals, in the order of the classes.
 
-    ``complete`` are the cells that were read, ``data`` the predictions. () for two classes, and if
-    one class has several labels or none.
+    ``complete`` are the cells that were read, ``data`` the predictions made of them. () for two
+    classes, and if one class has several labels or none.
     """
     if data.n_classes < 3 or not complete.cells.of("label"):
         return ()
@@ -190,9 +191,11 @@ def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
 
 
 def _other_events(rows: Rows, followup: Followup) -> Question | None:
-    """Return the question whether other columns hold competing events, or None.
+    """Return a question if other columns seem to hold competing events, or None.
 
-    ``rows`` are the first rows with their unused columns, and ``followup`` their times and events.
+    The :class:`Question` has the evidence in words and readings (options to set) that answer it.
+    ``rows`` are the predictions of the first rows with their unused columns, and ``followup`` their
+    times and events.
     """
     if followup.elapsed.max(initial=0.0) < followup.limit or rows.risks is None:
         return None
@@ -206,8 +209,9 @@ def _other_events(rows: Rows, followup: Followup) -> Question | None:
 def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
     """Return a question if the predicted class is a threshold of the column of its confidence.
 
-    That column then is the probability of one class. None if it is not, or no predicted class was
-    read into ``cells``.
+    That column then is the probability of one class. The :class:`Question` has the evidence in
+    words and readings (options to set) that answer it; None if there is nothing to ask, or no
+    predicted class was read. ``cells`` are the evaluated cells of the rows.
     """
     if not cells.of("predicted_label"):
         return None
@@ -229,10 +233,12 @@ def wrong_classes(
 ) -> Question | None:
     """Return a question if the label says that a true class is known, beside other predicted ones.
 
-    A detection of the wrong class would count as right. The predicted class is one of the columns
-    ``unused``, of text, that has all words of the true one, a column of ``table`` whose expression
-    in ``chosen`` is that it is not missing. ``wanted`` are the options of the reading. None if
-    there is no such column, or the classes are equal.
+    A detection of the wrong class would count as right. The :class:`Question` has the evidence in
+    words and a reading (options to set) that answers it. The predicted class is one of the columns
+    ``unused``, of text, that has all words of the true one, a column whose expression in ``chosen``
+    (expressions by role) is that it is not missing. ``table`` is the open table, and ``wanted`` has
+    the options of :func:`read_predictions`. None if there is no such column, or the classes are
+    equal.
     """
     label = chosen.terms.get("label", ())
     if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
@@ -267,10 +273,12 @@ def unlike_answers(
 ) -> Question | None:
     """Return a question if answers equal the truth but for case, signs around, or number formats.
 
-    Compared as they are, such answers would count as wrong. Answers and truth are the predicted
-    class and the label in ``complete``, or the two columns that the label's expression in
-    ``chosen`` compares. None if there are none, or no answer is like that. ``table`` is read with
-    the options ``wanted``.
+    Compared as they are, such answers would count as wrong. The :class:`Question` has the evidence
+    in words and a reading (options to set) that answers it. Answers and truth are the predicted
+    class and the label in ``complete``, the cells that were read, or the two columns that the
+    label's expression in ``chosen`` (expressions by role) compares. None if there are none, or no
+    answer is like that. ``table`` is the open table, ``wanted`` has the options of
+    :func:`read_predictions`.
     """
     import polars as pl
 
@@ -315,7 +323,10 @@ def unlike_answers(
 
 
 def _are_equal(first: pl.Series, second: pl.Series) -> BoolArray:
-    """Return where two columns hold the same value, booleans (n,); missing values equal nothing."""
+    """Return where two polars columns hold the same value, booleans (n,).
+
+    Missing values equal nothing.
+    """
     both = first.to_frame("a").with_columns(second.alias("b"))
     equal = both.select((both["a"].eq_missing(both["b"]) & both["a"].is_not_null()).alias("equal"))
     return np.asarray(equal["equal"].to_numpy())
@@ -326,11 +337,13 @@ def unknown_outcomes(
 ) -> Question | None:  # fmt: skip
     """Return a question if a value of a compared label may mean "outcome unknown", or None.
 
-    The label's expression in ``chosen``, such as ``status = 'dead'``, counts rows of other values
-    as rows without the event. A value is asked about if its word says so; or if it is not the most
-    frequent, its rows have predictions like all others (1000 times as likely as like those of rows
-    without the event), and outcomes are 1000 times as likely if it is unknown at random. ``rows``
-    are the predictions and outcomes. ``table`` is read with the options ``wanted``.
+    The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
+    The label's expression in ``chosen`` (expressions by role), such as ``status = 'dead'``, counts
+    rows of other values as rows without the event. A value is asked about if its word says so; or
+    if it is not the most frequent, its rows have predictions like all others (1000 times as likely
+    as like those of rows without the event), and outcomes are 1000 times as likely if it is unknown
+    at random. ``rows`` are the predictions and outcomes, ``table`` is the open table, and
+    ``wanted`` has the options of :func:`read_predictions`.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
@@ -361,10 +374,11 @@ def unknown_outcomes(
 
 
 def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
-    """Return whether rows of a value look like rows of any outcome, not like those without event.
+    """Return whether rows of a value look like rows of any outcome.
 
-    ``rows`` are the predictions and outcomes, and ``here`` (n,) marks the rows of the value;
-    ``least`` is the natural logarithm of how many times likelier this must be.
+    Otherwise they look like rows without the event. ``rows`` are the predictions and outcomes of n
+    rows, and ``here`` (n,) marks the rows of the value; ``least`` is the natural logarithm of how
+    many times likelier this must be.
     """
     p, y = rows.risks, rows.labels
     assert p is not None
@@ -382,9 +396,10 @@ def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     """Return a question about further codes of an event column, which would silently be censored.
 
-    Each code is offered as a competing event, or to be left out. None if the event's expression in
-    ``chosen`` compares no column, or no code is left. ``table`` is read with the options
-    ``wanted``.
+    The :class:`Question` has the evidence in words and readings (options to set): each code is
+    offered as a competing event, or to be left out. None if the event's expression in ``chosen``
+    (expressions by role) compares no column, or no code is left. ``table`` is the open table, and
+    ``wanted`` has the options of :func:`read_predictions`.
     """
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
@@ -413,19 +428,21 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
 
 def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:
-    """Return ``condition``, in SQL, joined by AND with the user's own ``where`` in ``wanted``.
+    """Return ``condition``, in SQL, joined by AND with the user's own ``where``, if there is one.
 
-    With ``blank`` it also keeps rows where the condition is unknown.
+    ``wanted`` has the options of :func:`read_predictions`, of which ``where`` counts. With
+    ``blank`` rows are kept as well for which the condition is unknown (NULL).
     """
     condition = f"coalesce({condition}, TRUE)" if blank else condition
     return condition if wanted.where is None else f"({wanted.where}) AND {condition}"
 
 
 class _Codes(NamedTuple):
-    """Values of a column that an outcome expression compares.
+    """Values of a column that an outcome expression, such as ``status = 'dead'``, compares.
 
-    ``name`` is the column and ``all`` are its values. ``others`` maps those that the expression
-    does not name to their SQL literals. ``blank`` says that a missing cell is a value as well.
+    ``name`` is the column and ``all`` are its values, sorted. ``others`` maps those that the
+    expression does not name to their SQL literals. ``blank`` says that a missing cell is a value as
+    well.
     """
 
     name: str
@@ -438,9 +455,11 @@ class _Codes(NamedTuple):
 def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> _Codes | None:
     """Return the values of the column that an option's expression tests for equality.
 
-    ``option`` is "label" or "event", whose expression is in ``chosen``; ``table`` is read with the
-    options ``wanted``. None unless the column has 3 to 12 distinct values. A blank is one of them
-    where the outcome is known there.
+    The result has the column's name, all its values, and those that the expression does not name.
+    ``option`` is "label" or "event", whose expression is in ``chosen`` (expressions by role);
+    ``table`` is the open table, and ``wanted`` has the options of :func:`read_predictions`. None
+    unless the column has 3 to 12 distinct values. A blank is one of them where the outcome is known
+    there.
     """
     import polars as pl
 
@@ -466,9 +485,11 @@ def _with_competing(
 ) -> Question:  # fmt: skip
     """Return the question about follow-up with a further code offered as a competing event.
 
-    The code is a value of the column that the label's expression in ``chosen`` compares; ``table``
-    is read with the options ``wanted``. Other questions, and one with no or several such codes, are
-    returned unchanged.
+    ``question`` has evidence in words and readings (options to set), to which ``competing`` is
+    added. The code is a value of the column that the label's expression in ``chosen`` (expressions
+    by role) compares; ``table`` is the open table, and ``wanted`` has the options of
+    :func:`read_predictions`. Other questions, and one with no or several such codes, are returned
+    unchanged.
     """
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
@@ -488,8 +509,10 @@ def _with_competing(
 def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> Question | None:
     """Return a question if an extreme number such as −99.9 may stand for a missing value, or None.
 
-    It is in a column that the outcome expression of ``option`` ("label" or "event") in ``chosen``
-    compares with a number. ``table`` is read with the options ``wanted``.
+    The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
+    The number is in a column that the outcome expression of ``option`` ("label" or "event") in
+    ``chosen`` (expressions by role) compares with a number. ``table`` is the open table, and
+    ``wanted`` has the options of :func:`read_predictions`.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -521,11 +544,13 @@ def constant_outcome(
 ) -> Question | None:
     """Return a question if an outcome is the same in all rows as no row holds the compared text.
 
+    The :class:`Question` has the evidence in words and readings (options to set) that answer it.
     ``option`` is "label" or "event": the option whose expression, such as ``status = 'dead'``,
-    makes the outcome of ``rows``, and which the readings of the question set. The column of text
-    holds 2 to 12 other words. The question is asked if the predictions give a constant outcome a
-    chance below 1e-4, or if a word differs from the compared one in case only. None if there is
-    nothing to ask. ``table`` is read by the expressions ``chosen`` with the options ``wanted``.
+    makes the outcome of ``rows`` (predictions and outcomes), and which the readings set. The column
+    of text holds 2 to 12 other words. The question is asked if the predictions give a constant
+    outcome a chance below 1e-4, or if a word differs from the compared one in case only. None if
+    there is nothing to ask. ``table`` is the open table, ``chosen`` has the expressions by role and
+    ``wanted`` the options of :func:`read_predictions`.
     """
     terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
     if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:
@@ -563,9 +588,11 @@ def constant_outcome(
 def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Question | None:
     """Return a question if a column called a percentage holds no number above 1, or None.
 
-    It may hold percentages below 1, or fractions. Percent signs answer the question, and so do
-    labels that are 1000 times as likely for fractions. ``cells`` has the column of probabilities as
-    written, ``rows`` the predictions and outcomes. ``chosen`` has its expression.
+    It may hold percentages below 1, or fractions. The :class:`Question` has the evidence in words
+    and a reading (options to set) that answers it. Percent signs settle it, and so do labels that
+    are 1000 times as likely for fractions. ``cells`` are the evaluated cells, with the
+    probabilities as written, ``rows`` the predictions and outcomes, and ``chosen`` has the
+    expressions by role.
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
@@ -584,14 +611,20 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
 
 
 def _some(rows: Rows, places: IntArray) -> Rows:
-    """Return the rows at the indices ``places``, without the unused columns."""
+    """Return the rows at the indices ``places``, without the unused columns.
+
+    ``rows`` have predictions, outcomes, weights, clusters and subgroups, all of which are cut.
+    """
     facts = {name: getattr(rows, name) for name in ("weights", "clusters", "by")}
     cut: dict[str, Any] = {k: None if v is None else v[places] for k, v in facts.items()}
     return replace(rows, probs=rows.probs[places], labels=rows.labels[places], unused=(), **cut)
 
 
 def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
-    """Return columns restricted to the rows at the indices ``places``."""
+    """Return unused columns restricted to the rows at the indices ``places``.
+
+    Each :class:`Column` has a name and values, one a row.
+    """
     size = len(columns[0].values) if columns else 0
     if np.array_equal(places, np.arange(size)):
         return columns
@@ -599,9 +632,10 @@ def _at(columns: tuple[Column, ...], places: IntArray) -> tuple[Column, ...]:
 
 
 def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
-    """Return the rows of a table that the user's ``where`` keeps, a lazy frame of all columns.
+    """Return the rows of a table that the user's ``where`` keeps.
 
-    ``chosen`` has the expression of ``where``, and ``wanted`` says whether there is one.
+    They are a lazy polars frame of all columns. ``table`` is the open table, ``chosen`` has the
+    expression of ``where`` and others by role, and ``wanted`` says whether there is one.
     """
     return (
         table.frame if wanted.where is None else table.frame.filter(condition(over(table, chosen)))
@@ -613,8 +647,10 @@ def _unused(
 ) -> tuple[Column, ...]:
     """Return the unused columns ``names`` for guards, of the first ``most`` rows or of all.
 
-    ``most`` None means all rows that ``where`` keeps; ``table`` is read by the expressions
-    ``chosen`` with the options ``wanted``. Columns that cannot be read are left out.
+    Each :class:`Column` has a name and values (n,), codes with their words for text. ``most`` None
+    means all rows; only those count that ``where`` keeps. ``table`` is the open table, ``chosen``
+    has the expressions by role and ``wanted`` the options of :func:`read_predictions`. () where the
+    rows cannot be read; columns of lists are left out.
     """
     import polars as pl
 
@@ -639,7 +675,10 @@ def _spans(
 ) -> tuple[Column, ...]:
     """Return the days between unused columns of dates, of the first ``most`` rows or of all.
 
-    The other arguments are those of :func:`_unused`. () where the rows cannot be read.
+    Each :class:`Column` has a name, the days (n,) and their SQL. ``most`` None means all rows; only
+    those count that ``where`` keeps. ``names`` are the unused columns of the open ``table``,
+    ``chosen`` has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
+    () where the rows cannot be read.
     """
     import polars as pl
 
@@ -657,8 +696,8 @@ def _spans(
 def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
     """Return the names of unused columns that name a single part of a data set, such as "train".
 
-    Only the first rows, the table ``head``, are seen; later rows may name other parts. ``chosen``
-    has the columns that are used.
+    ``head`` is the open table of the first rows only; later rows may name other parts. ``chosen``
+    has the expressions that are used, by role.
     """
     frame, found = head.frame.collect(), list[str]()
     for column in columns_of(frame, [n for n in frame.columns if n not in chosen.used]):
@@ -684,9 +723,11 @@ def _far_apart(
 ) -> list[Question | None]:
     """Return the questions on large tables that are sorted by model or by part of the data set.
 
-    There, the first rows are all of one model or part. ``head`` are the unused columns of these
-    first rows, and ``rows`` all predictions and outcomes. Entries are None where nothing is asked.
-    ``table`` is read by the expressions ``chosen`` with the options ``wanted``.
+    There, the first rows are all of one model or part. Each :class:`Question` has the evidence in
+    words and readings (options to set); entries are None where nothing is asked. ``head`` are the
+    unused columns of these first rows, and ``rows`` all predictions and outcomes. ``table`` is the
+    open table, ``chosen`` has the expressions by role and ``wanted`` the options of
+    :func:`read_predictions`.
     """
     import polars as pl
 
@@ -717,8 +758,8 @@ def _without_outcome(
     """Return (left out, total): numbers of rows without an outcome or excluded by its condition.
 
     A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
-    and ``complete`` says how many of them lack an outcome; ``table`` was read by the expressions
-    ``chosen`` with the options ``wanted``.
+    and ``complete`` says how many of them lack an outcome; ``table`` is the open table, ``chosen``
+    has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
@@ -733,7 +774,10 @@ def _without_outcome(
 
 
 def label_words(cells: EvaluatedCells) -> list[str]:
-    """Return the distinct words of a text label; an empty list for other labels."""
+    """Return the distinct words of a text label; an empty list for other labels, and for none.
+
+    ``cells`` are the evaluated cells of the rows, of which the label counts.
+    """
     import polars as pl
 
     label = cells.frame["label:0"] if cells.of("label") else pl.Series(dtype=pl.Null)
@@ -757,8 +801,9 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
     """Return a note if unused columns hold votes whose majority the label is; "" if none do.
 
     For two classes these are two columns of counts; for more, a column for each class, with its
-    name at the end, of counts or shares. ``rows`` (n,) are the places of the rows in the table.
-    ``data`` are the predictions and labels of these rows.
+    name at the end, of counts or shares. ``data`` are the predictions and labels of the rows read,
+    ``rows`` (n,) their places in ``table``, the open table; ``chosen`` has the expressions that are
+    used, by role. The first 10 000 rows of the table are looked at.
     """
     if {"votes", "items", "event"} & chosen.terms.keys() or data.multilabel:
         return ""
@@ -788,8 +833,10 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
     """Return the families of columns that may hold votes, each in the order of the classes.
 
-    ``names`` are the columns to choose from, ``data`` the predictions with the names of the
-    classes. For two classes families are all ordered pairs of columns.
+    A family is a tuple of names, one for each class. ``names`` are the columns to choose from,
+    ``data`` the predictions with the names of the classes. Names end in the names of the classes;
+    for two classes all ordered pairs of columns that are called votes, raters or the like are
+    families as well.
     """
     classes = [str(c).lower() for c in data.classes or range(data.n_classes)]
     by_end: dict[str, dict[str, str]] = {}
@@ -808,7 +855,9 @@ def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
 def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> FloatArray | None:
     """Return the cells (n, K) of a family of columns; None if they are neither counts nor shares.
 
-    ``head`` are the rows of the table, ``rows`` (n,) the places of the rows that are read.
+    ``head`` is a polars frame of the first rows of the table, ``family`` has the names of the K
+    columns, and ``rows`` (n,) are the places of the rows that are read. Shares sum to 1, and are
+    possible for K > 2 only. None also if a cell is missing.
     """
     frame = head.select(family)
     if any(column.null_count() for column in frame.get_columns()):
@@ -822,7 +871,8 @@ def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> Flo
 def _is_majority(votes: FloatArray, labels: IntArray) -> bool:
     """Return whether labels (n,) are the classes with most votes (n, K) in every row.
 
-    Votes have to be divided in some rows.
+    Rows in which two classes have most votes are not compared. Votes have to be divided in at least
+    5 % of the rows, and labels to differ.
     """
     ordered = np.sort(votes, axis=1)
     clear = ordered[:, -1] > ordered[:, -2]
