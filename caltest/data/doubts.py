@@ -481,7 +481,10 @@ def permuted_classes(rows: Rows) -> Question | None:
 
 
 def class_places(k: int) -> str:
-    """Return a placeholder for the names of K classes: "CLASS1,CLASS2", or "CLASS1,CLASS2,…"."""
+    """Return a placeholder for the names of ``k`` classes, such as "CLASS1,CLASS2,CLASS3".
+
+    For more than 6 classes it is "CLASS1,CLASS2,…".
+    """
     return ",".join(f"CLASS{j + 1}" for j in range(k)) if k <= MOST_PLACES else "CLASS1,CLASS2,…"
 
 
@@ -835,12 +838,13 @@ EXPLAINED = 0.05
 def without_rounded(data: Predictions, rounded: bool | Literal["auto"]) -> Predictions:
     """Return predictions without rows of two classes whose probability is exactly 0 or 1.
 
-    A note says how many were left out. With ``rounded=False`` none are. ``"auto"`` does so only if
-    outcomes of probability 0 occurred and rounding explains them, and warns (DoubtfulInputWarning).
-    That is, all values are multiples of a step s, and an event of probability s/2 would occur as
-    often: P(X ≥ k) > 0.05 for k contradictions in n rows of 0 or 1, X binomial (n, s/2). In
-    clusters with a contradiction one counts, and their rows share the probability.
-    InvalidPredictionsError for ``True`` with more than two classes or if no row would stay. O(n).
+    A note says how many were left out. With ``rounded=False`` ``data`` are returned unchanged.
+    ``"auto"`` leaves rows out only if outcomes of probability 0 occurred and rounding explains
+    them, and warns (DoubtfulInputWarning). That is, all values are multiples of a step s, and an
+    event of probability s/2 would occur as often: P(X ≥ k) > 0.05 for k contradictions in n rows of
+    0 or 1, X binomial (n, s/2). In clusters with a contradiction one counts, and their rows share
+    the probability. InvalidPredictionsError for ``True`` with more than two classes or if no row
+    would stay. O(n).
     """
     auto = rounded == "auto"
     if not rounded or (auto and (data.n_classes > 2 or data.probs.min() > 0.0)):

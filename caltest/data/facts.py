@@ -468,7 +468,7 @@ def seconds_of(times: AnyArray) -> FloatArray:
 def calendar_days(numbers: FloatArray) -> AnyArray | None:
     """Return the days, datetime64[D] of shape (n,), that integers such as 20241231 denote.
 
-    None unless all are valid days from 1900 to 2100.
+    ``numbers`` (n,) are these integers as floats. None unless all are valid days from 1900 to 2100.
     """
     if not numbers.size or not ((numbers >= 19000101) & (numbers <= 21001231)).all():
         return None
@@ -577,9 +577,9 @@ def _is_right(data: Predictions) -> np.ndarray:
 
 
 def _extent(data: Predictions) -> str:
-    """Return the number of clusters and the effective number of rows in words; "" without either.
+    """Return the number of clusters and the effective number of rows of ``data`` in words.
 
-    An example is "12 clusters, effective n 85.3".
+    An example is "12 clusters, effective n 85.3"; "" without clusters and weights.
     """
     words = [] if data.n_clusters is None else [f"{data.n_clusters} clusters"]
     words += [] if data.weights is None else [f"effective n {data.effective_n:.1f}"]

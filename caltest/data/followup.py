@@ -75,8 +75,8 @@ LATE_ENTRY = (
 def swapped(time: AnyArray, event: AnyArray) -> bool:
     """Return whether times and event codes seem to have been passed in each other's place.
 
-    They do if codes (n,) exceed 20, more kinds of events than there are, and times (n,) have two
-    values.
+    They do if the codes ``event`` (n,) exceed 20, more kinds of events than there are, and ``time``
+    (n,) has two different values.
     """
     return bool(event.max(initial=0) > MOST_EVENTS and np.unique(time).size == 2)
 
@@ -475,10 +475,11 @@ def _inside(values: FloatArray, unit: float) -> BoolArray:
 
 
 def _flags(name: str, values: object, time: FloatArray) -> BoolArray:
-    """Return booleans (n,) from booleans or 0 and 1.
+    """Return booleans (n,) from booleans or 0 and 1, which say where an event was seen.
 
-    InvalidPredictionsError for codes and words suggests an expression that makes booleans of them.
-    ``name`` is the argument ("event" or "competing"), ``time`` (n,) are the times.
+    ``values`` holds one for each row. InvalidPredictionsError for another shape; for codes and
+    words it suggests an expression that makes booleans of them. ``name`` is the argument ("event"
+    or "competing"), ``time`` (n,) are the times.
     """
     cells = as_array(values, name)
     if cells.shape != time.shape:

@@ -65,8 +65,9 @@ def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, 
 def column_classes(table: object, labels: AnyArray) -> list[object] | None:
     """Return the classes that the columns of a table are named after; None if they are not.
 
-    ``labels`` (n,) have to be such names, with or without a common prefix of the columns. Names
-    that are numbers are returned as integers.
+    ``table`` is a data frame or mapping with a column of probabilities for each class. ``labels``
+    (n,) have to be such names, with or without a common prefix of the columns. Names that are
+    numbers are returned as integers.
     """
     names = names_of(table) or []
     if all(str(name).isdecimal() for name in names):
@@ -200,7 +201,8 @@ def counting(low: int, high: int) -> str:
 def _from_names(array: AnyArray, classes: Sequence[object]) -> IntArray:
     """Return the indices into ``classes``, (n,), of labels that are texts or numbers.
 
-    InvalidPredictionsError names the first row whose label is no class.
+    ``array`` (n,) holds the labels. InvalidPredictionsError names the first row whose label is no
+    class.
     """
     text = is_text(array)
     kind: type[str] | type[float] = str if text else float
@@ -350,9 +352,10 @@ def relabelled(
 ) -> tuple[ClassNames, IntArray | None]:
     """Return class names, and labels (n,) or None, for predictions that are already valid.
 
-    ``current`` are the names in use, ``n`` and ``n_classes`` the size of the predictions,
-    ``labels`` and ``classes`` the new ones, either of which may be None. InvalidPredictionsError
-    for labels of another length, and for values that are none.
+    ``current`` are the names in use, None without names; ``n`` and ``n_classes`` are the size of
+    the predictions. ``labels`` and ``classes`` are the new ones, either of which may be None: then
+    labels are None, or the names stay. InvalidPredictionsError for labels of another length, and
+    for values that are no class.
     """
     names = current if classes is None else class_names(classes, n_classes)
     if labels is None:

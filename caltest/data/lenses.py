@@ -44,6 +44,7 @@ class Lens(ABC, Written):
         """Return the induced problem as Predictions, made with ``dataclasses.replace``.
 
         It has the predictions (n, J) of the J induced classes and the labels 0 … J − 1 among them.
+        ``data`` are the predictions of all classes.
         """
 
     @property
@@ -170,7 +171,7 @@ def _rank_of(ranked: IntArray, labels: IntArray) -> IntArray:
 
 
 def _is_not(c: int, labels: IntArray) -> IntArray:
-    """Return 0 where a label is class c and 1 elsewhere, same shape."""
+    """Return 0 where a label is class ``c`` and 1 elsewhere, same shape as ``labels``."""
     return (labels != c).astype(np.int64)
 
 
@@ -192,9 +193,10 @@ def _two_class(data: Predictions, chosen: IntArray | int, labels: IntArray) -> P
 
 
 def _induced(data: Predictions, probs: FloatArray, labels: IntArray) -> Predictions:
-    """Return predictions with the probabilities (n, J) of J induced classes and their labels (n,).
+    """Return predictions with the probabilities and labels of the problem behind a lens.
 
-    ``data`` are the predictions before the lens, whose design is kept.
+    ``probs`` is (n, J), for J induced classes, and ``labels`` (n,) are among these. ``data`` are
+    the predictions before the lens, whose design is kept.
     """
     fewer = probs.shape[1] < data.n_classes
     merged = max(data.merged, data.n_classes) if fewer else data.merged
@@ -376,7 +378,7 @@ def _names(induced: NamedClasses) -> tuple[str, ...]:
 
 
 def _class(c: object) -> int | str:
-    """Return a class as a number or name; StatisticError for anything else."""
+    """Return a class ``c`` as a number or name; StatisticError if it is neither."""
     if isinstance(c, str):
         return c
     if not is_whole(c):
@@ -477,9 +479,9 @@ class Aligned(Lens):
         return cls(lens, shifts, summary)
 
     def apart(self, data: Predictions) -> Predictions:
-        """Return the predictions behind the plain lens, with their folds.
+        """Return the predictions behind the plain lens, with their folds, before any shift.
 
-        They are not shifted.
+        ``data`` are the predictions of all classes.
         """
         return self.lens(data)
 

@@ -43,8 +43,9 @@ def listed_rows(marks: BoolArray) -> str:
 def as_array(values: object, name: str) -> AnyArray:
     """Return probabilities or labels as an array of shape (n,) or (n, K).
 
-    A column (n, 1) becomes (n,). InvalidPredictionsError for other shapes and for no rows; ``name``
-    is the argument in messages.
+    ``values`` is array_like: an array, a list, a tensor, or a column of a data frame. A column (n,
+    1) becomes (n,). InvalidPredictionsError for other shapes and for no rows; ``name`` is the
+    argument in messages.
     """
     array = as_ndarray(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -446,9 +447,10 @@ def n_copies(probs: FloatArray, labels: IntArray) -> int:
 
 
 def _row_keys(probs: FloatArray) -> IntArray:
-    """Return integers (n, m), equal where rows of probabilities (n, K) seem to be.
+    """Return integers (n, m), equal in rows whose probabilities ``probs`` (n, K) seem equal.
 
-    They are the bits of some columns and of the largest probability.
+    They are the bits of the probabilities in m − 1 columns, spread over all, and of the largest
+    one.
     """
     step = max(1, probs.shape[1] // COLUMNS_COMPARED)
     few = probs[:, ::step] if step > 1 else probs

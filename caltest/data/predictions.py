@@ -109,7 +109,7 @@ class NamedClasses:
         return "" if self.outcome.lower() in NAMELESS else self.outcome
 
     def class_index(self, c: int | str) -> int:
-        """Return the number of a class, given by number, by name, or by the name of the event.
+        """Return the number of a class ``c``: its number, its name, or the name of the event.
 
         StatisticError if there is no class of this number or name.
         """
@@ -127,7 +127,7 @@ class NamedClasses:
         return int(c)
 
     def class_name(self, index: int) -> str:
-        """Return the name of the class of this number; its number as text if classes have no names.
+        """Return the name of class ``index``; its number as text if classes have no names.
 
         Class 1 of two without names is the event, if that has a name.
         """
@@ -150,7 +150,8 @@ class Predictions(NamedClasses):
     """Probabilities of ``K`` classes for ``n`` observations, their labels, and the design.
 
     Make one with :meth:`Predictions.of`, which checks everything once; the constructor trusts its
-    arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps facts.
+    arguments. A lens returns ``dataclasses.replace(data, probs=…, labels=…)``, which keeps the
+    design.
 
     Attributes
     ----------
@@ -172,7 +173,7 @@ class Predictions(NamedClasses):
     notes, provenance : tuple of str, tuple of Provenance
         How the input was read and changed, for people to read; the recalibrations since.
     copies : int
-        Rows that repeat another more often than by chance, as far as a verb has looked.
+        Rows that repeat another more often than by chance; 0 until a function has looked.
     followup : Followup, optional
         Follow-up given in the place of labels, which are 0 in rows that are unknown.
     ordered, multilabel : bool
@@ -270,7 +271,7 @@ class Predictions(NamedClasses):
             Values that are all the nearest of 32 or 16 bits to decimals (of 6 and 3 digits;
             bfloat16 2), or to shares of a whole number (up to 1000 and 100; 10), are read as these,
             so that equal decimals stay ties. Notes say so.
-            :class:`Predictions` get the labels and facts given in place of their own.
+            :class:`Predictions` get the labels and the design given in place of their own.
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Or
             :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
@@ -1008,9 +1009,9 @@ def refuse_unlike(
 ) -> None:  # fmt: skip
     """Raise InvalidPredictionsError if two models' predictions are not of the same rows.
 
-    They are if their shapes, classes, ids, design and labels agree. ``names`` are the models' names
-    in messages, and ``remedy`` is advice for rows that are meant to differ. With ``own_labels``
-    outcomes may differ.
+    They are if shapes, classes, ids, design and labels of ``a`` and ``b`` agree. ``names`` are the
+    models' names in messages, and ``remedy`` is advice for rows that are meant to differ, "" for
+    none. With ``own_labels`` outcomes may differ.
     """
     first, name = names
     both, advice = f"{first} and {name}", IN_ORDER + f"; {remedy}" * bool(remedy)

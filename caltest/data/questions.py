@@ -70,7 +70,11 @@ class Column:
 
     @classmethod
     def of(cls, name: str, values: AnyArray) -> Self:
-        """Return a column from an array of any type; text is coded, None is a missing cell."""
+        """Return a column called ``name`` from an array of any type.
+
+        Numbers and booleans are kept; text becomes codes, and None is a missing cell. ``values`` is
+        (n,).
+        """
         if values.dtype.kind in "biuf":
             return cls(name, values)
         places: dict[str, int] = {}
@@ -99,7 +103,7 @@ class Column:
 
     @cached_property
     def counts(self) -> IntArray | None:
-        """Number of rows of each value, (k,); None for fractions."""
+        """Number of rows of each value of this column, (k,) for k values; None for fractions."""
         if self.coded is None:
             return None
         rows, words = self.coded

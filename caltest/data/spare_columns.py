@@ -73,7 +73,7 @@ SPLIT_FLAG = re.compile(r"(?:is_|in_)?(train|training|test|holdout|validation)(?
 
 
 def questions(rows: Rows) -> tuple[Question, ...]:
-    """Return the questions of all guards on labelled rows; those that stop the verb come first.
+    """Return the questions of all guards on labelled rows; those that stop an analysis come first.
 
     ``rows`` are the predictions and outcomes with the unused columns of the table. A Question is
     the evidence against the way they were read, as text, with the readings it supports. () if there
@@ -652,7 +652,7 @@ def outcomes_to_come(left_out: int, n: int) -> Question | None:
     """Return a doubt if more than 1 % of the rows have no outcome and were left out.
 
     ``left_out`` of ``n`` rows were. If one outcome becomes known earlier than the other, the
-    remaining rows are a biased sample. The Question says so as text, and does not stop the verb.
+    remaining rows are a biased sample. The Question says so as text, and does not stop an analysis.
     None for fewer rows.
     """
     if left_out <= 0.01 * n:

@@ -74,14 +74,14 @@ RECIPE_IN = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn picture: its axes, its marks by name, and its recipe.
+    """A drawn picture: its axes, its marks by name, and how it was made.
 
     Attributes
     ----------
     ax, panels : matplotlib Axes and tuple of Picture
         The axes; with several panels, an empty one that holds their place, and the panels.
     artists, recipe : mapping of str to artist, and str
-        Marks by name, and how the picture was made.
+        Marks of matplotlib by name, and a line that says how the picture was made.
     """
 
     ax: Axes
@@ -95,10 +95,10 @@ class Picture:
         return root(self.ax)
 
     def save(self, path: str | Path) -> None:
-        """Write a file (.pdf, .svg or .png with 300 dpi) that carries the recipe and no date.
+        """Write a file (.pdf, .svg or .png with 300 dpi) that says how the picture was made.
 
-        Text stays text in PDF and SVG, and two runs write the same bytes. StatisticError for
-        another ending.
+        The recipe is in its metadata, which hold no date. Text stays text in PDF and SVG, and two
+        runs write the same bytes. StatisticError for another ending of ``path``.
         """
         kind = Path(path).suffix.lower()
         if kind not in RECIPE_IN:
@@ -231,7 +231,7 @@ def above(ax: Axes, share: float) -> Axes:
 
 
 def room(ax: Axes) -> float:
-    """Return the approximate width of some axes with their labels, in points."""
+    """Return the approximate width of the axes ``ax`` with their labels, in points."""
     figure, spec = ax.figure, ax.get_subplotspec()
     whole = 72.0 * figure.bbox.width / root(ax).dpi - 9.0
     if spec is None:
@@ -266,7 +266,7 @@ class Chart:
 
     @classmethod
     def of(cls, ax: Axes | None, height: float) -> Chart:
-        """Begin a chart on the given axes, or on a new figure of one column.
+        """Begin a chart on the axes ``ax``, or with None on a new figure of one column (3.25 in).
 
         ``height`` is the height of a new figure in inches.
         """
@@ -328,9 +328,9 @@ class Chart:
               color: str = BLUE, lw: float = 1.3, head: str = "_") -> LineCollection:  # fmt: skip
         """Draw a horizontal line from ``low`` to ``high`` at every height y, arrays of one shape.
 
-        ``lw`` is the line width in points, and ``head`` the mark at both ends in the key. The
-        picture keeps the lines, which are returned, under ``name``, and the key shows them beside
-        ``words``; "" for neither.
+        ``color`` and ``lw``, the line width in points, are those of the lines, and ``head`` is the
+        mark at both ends in the key. The picture keeps the lines, which are returned, under
+        ``name``, and the key shows them beside ``words``; "" for neither.
         """
         artist = self.ax.hlines(y, low, high, color=color, lw=lw)
         return self.mark(name, artist, words, sign(head, color, line="-"))
@@ -341,9 +341,9 @@ class Chart:
         """Draw marks at the points x and y, filled or open; return them as one artist.
 
         ``x`` and ``y`` have shape (m,); ``filled`` is one truth value or one for each mark;
-        ``marker`` is a name of matplotlib, and ``style`` may hold ``s``, the area in square points.
-        The picture keeps the marks under ``name``, and the key shows them beside ``words``; "" for
-        neither.
+        ``marker`` and ``color`` are names of matplotlib, and ``style`` may hold ``s``, the area in
+        square points. The picture keeps the marks under ``name``, and the key shows them beside
+        ``words``; "" for neither.
         """
         style = Style(s=16, zorder=3, marker=marker) | style
         if marker in "|_":
@@ -472,8 +472,9 @@ SHARE_SHOWN = 0.99
 def reach(count: IntArray, *sides: FloatArray) -> float:
     """Return the half height of an axis around 0 that shows the cells of nearly all rows.
 
-    ``count`` (L,) are the rows of the cells, ``sides`` arrays (L,) of heights to show. A few rows
-    far away do not flatten the others. If all cells need little more, all are shown.
+    ``count`` (L,) are the rows of L cells, and each of ``sides`` is an array (L,) of heights to
+    show. A few rows far away (1 %) do not flatten the others. If all cells need little more, all
+    are shown.
     """
     far = np.max(np.abs(np.nan_to_num(np.array(sides), posinf=0.0, neginf=0.0)), axis=0)
     order = np.argsort(far)
@@ -555,7 +556,7 @@ def bars(ax: Axes, x: FloatArray, low: FloatArray, high: FloatArray, frame: tupl
 def entries(count: IntArray, out: BoolArray, *, sized: bool = True) -> dict[str, Handle]:
     """Return key entries that explain the area of points, if ``sized``, and points off the frame.
 
-    An entry is a symbol, by its words. ``count`` (L,) are rows of cells, ``out`` (L,) marks those
+    An entry is a symbol, by its words. ``count`` (L,) are rows of L cells, ``out`` (L,) marks those
     beyond the frame.
     """
     words: dict[str, Handle] = {"area: rows": sign(color=GREY)} if sized else {}
@@ -821,8 +822,8 @@ def foot(
 ) -> Annotation | None:
     """Write the recipe below the axes, or below the artist ``under``; return the text.
 
-    It is shown only if ``with_recipe``; otherwise None is returned. Lines begin at the left end of
-    the labels of ``start``, by default of ``ax``.
+    ``recipe`` says how the picture was made. It is shown only if ``with_recipe``; otherwise None is
+    returned. Lines begin at the left end of the labels of ``start``, by default of ``ax``.
     """
     if not with_recipe:
         return None

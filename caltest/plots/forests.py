@@ -421,8 +421,8 @@ def adjusted(
 ) -> Picture:
     """Draw the adjusted p-values of an audit's rows, or of joint tests, on a logarithmic axis.
 
-    Without ``ax`` it makes a new figure. ``options`` go to :func:`pvalues`: ``alpha``,
-    ``findings``, ``xlabel``, ``text`` and ``recipe``.
+    ``result`` has the questions and p-values. Without ``ax`` it makes a new figure. ``options`` go
+    to :func:`pvalues`: ``alpha``, ``findings``, ``xlabel``, ``text`` and ``recipe``.
     """
     words = Style(xlabel="Adjusted p-value", text=result.recipe)
     if isinstance(result, JointTestResult):

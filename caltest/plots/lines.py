@@ -193,7 +193,10 @@ def planned(result: Plan, ax: Axes | None = None, *, recipe: bool = True) -> Pic
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Return at most six round numbers between two ends, evenly spaced on a logarithmic axis."""
+    """Return at most six round numbers from ``low`` to ``high``, for a logarithmic axis.
+
+    They are evenly spaced on it, such as 10, 100 and 1000.
+    """
     every = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         ticks = [m * 10.0**k for k in every for m in digits if low <= m * 10.0**k <= high]
@@ -209,9 +212,9 @@ def evidence(
 
     Where rows have times, these are the axis. StatisticError if the monitor has seen no rows. The
     picture has the artists "alarm", "threshold" and "threshold label", and "evidence" and "leader"
-    (beside it, the curve of the expert with the largest wealth); for two forecasters instead "a",
-    "b" and, below, "difference" and "band". Without ``ax`` it makes a new figure; ``recipe`` prints
-    the method below it.
+    (beside it, the calibration curve on which the most successful betting strategy bets); for two
+    forecasters instead "a", "b" and, below, "difference" and "band". Without ``ax`` it makes a new
+    figure; ``recipe`` prints the method below it.
     """
     if monitor.n == 0:
         raise StatisticError(
@@ -318,9 +321,10 @@ def _alarm_line(chart: Chart, threshold: float) -> None:
 
 
 def _evidence_against(chart: Chart, monitor: Monitor) -> None:
-    """Draw the e-values of a monitor, and in an inset the curve of the leading expert.
+    """Draw the e-values of a monitor, and in an inset the curve of its leading expert.
 
-    ``chart`` is the picture under construction; ``monitor`` has the history of the e-value.
+    ``chart`` is the picture under construction; ``monitor`` has the history of the e-value. Experts
+    are betting strategies, each for one calibration curve.
     """
     rows, logs = _along(monitor), monitor.history[:, 1] / np.log(10.0)
     logs = np.minimum(logs, np.max(logs, initial=0.0, where=np.isfinite(logs)) + 1.0)

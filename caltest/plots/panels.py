@@ -436,9 +436,9 @@ def _area(polygon: FloatArray) -> float:
 
 
 def _colorbar(ax: Axes, shades: PolyCollection, density: FloatArray) -> Colorbar:
-    """Draw the colour scale of the density in the empty upper right corner.
+    """Draw the colour scale of the density in the empty upper right corner; return it.
 
-    ``shades`` are the coloured cells, ``density`` (L,) their values.
+    ``shades`` are the coloured cells on ``ax``, ``density`` (L,) the values of the L cells.
     """
     place = ax.inset_axes((0.87, 0.45, 0.035, 0.3), transform=ax.transData)
     bar = ax.figure.colorbar(shades, cax=place)

@@ -659,10 +659,11 @@ def _wrong(
 ) -> tuple[str, list[str]]:
     """Return (direction, sentences) of a miscalibrated model.
 
-    ``top`` is the first row about the top class; ``means`` are its mean confidence and accuracy,
+    ``data`` are the rows or the tally. ``rows`` are the rows of the audit, the headline first, and
+    ``top`` is the first one about the top class; ``means`` are its mean confidence and accuracy,
     and ``event_means`` mean prediction and event rate of label 1, NaN for more than two classes.
-    ``rows`` are the rows of the audit, the headline first; ``alpha`` is the level. The direction is
-    "too high", "overconfident" or another of the report, "" if none is clear.
+    ``alpha`` is the level. The direction is "too high", "too low", "overconfident",
+    "underconfident" or "mixed", "" if none is clear.
     """
     (confidence, accuracy), (mean, rate), direction = means, event_means, ""
     called = f"P({data.event_name})" if data.event_name else f"Class {data.class_name(1)}"
@@ -720,7 +721,8 @@ def _passing(row: AuditRow) -> str:
 def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...], doubts: Sequence[Doubt]) -> list[str]:
     """Return the notes below an audit, each with the lenses that it is about unless with all.
 
-    ``rows`` are the rows of the audit; ``doubts`` are left out, as its summary speaks of them.
+    ``data`` are the rows or the tally, with their notes, and ``rows`` the rows of the audit, one
+    for each question; ``doubts`` are left out, as its summary speaks of them.
     """
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
@@ -826,7 +828,8 @@ def _largest_segment(rows: tuple[AuditRow, ...]) -> Segment | None:
 def noticeable_error(data: RowsOrTally) -> float:
     """Return the smallest error that an audit should not miss, in probability units.
 
-    It is 0.1; for two classes it is the mean prediction, or its complement, if that is below 0.1.
+    It is 0.1; for ``data`` of two classes it is the mean prediction, or its complement, if that is
+    below 0.1.
     """
     if data.n_classes > 2 or data.multilabel:
         return NOTICED

@@ -282,13 +282,19 @@ class PictureWords:
 
 
 def share(value: float) -> str:
-    """Return a share in [0, 1] as a percentage, with two significant digits near 0 and 1."""
+    """Return a share in [0, 1] as a percentage, such as "12.5 %".
+
+    It has one decimal, or two where ``value`` is within 0.01 of 0 or 1.
+    """
     far = min(value, 1.0 - value)
     return f"{100.0 * value:.{1 if far >= 0.01 or far <= 0.0 else 2}f}{NB}%"
 
 
 def points(value: float, digits: int = 1) -> str:
-    """Return a difference of shares as signed percentage points with ``digits`` decimals."""
+    """Return a difference of shares as signed percentage points, such as "+1.2 pp".
+
+    ``value`` is in [−1, 1], and ``digits`` is the number of decimals.
+    """
     text = f"{abs(100.0 * value):.{digits}f}"
     sign = "" if float(text) == 0.0 else MINUS if value < 0.0 else "+"
     return f"{sign}{text}{NB}pp"

@@ -653,10 +653,10 @@ def _detail(
 
 
 def _is_low(test: CalibrationTestResult, judged: Judged) -> bool:
-    """Return whether an error is below its noise floor by more than chance.
+    """Return whether the error of a test is below its noise floor by more than chance.
 
-    Chance is P(T ≤ error) under calibration, at most alpha / questions (Bonferroni). ``judged`` has
-    both.
+    It is if P(T ≤ error) under calibration is at most alpha / questions (Bonferroni). ``test`` has
+    the error and the law of T, ``judged`` the level and the number of questions.
     """
     law, most = test.null_distribution, judged.alpha / judged.questions
     if isinstance(law, SimulatedNull):
@@ -665,9 +665,10 @@ def _is_low(test: CalibrationTestResult, judged: Judged) -> bool:
 
 
 def of_other_label(data: RowsOrTally) -> str:
-    """Return a warning if the predictions seem to be of the other label; "" otherwise.
+    """Return a warning, a sentence, if the predictions seem to be of the other label; else "".
 
-    The sign is that events have much lower predictions than non-events.
+    The sign is that events have much lower predictions than non-events. ``data`` are the rows; ""
+    for a tally and more than two classes.
     """
     if not isinstance(data, Predictions) or data.n_classes > 2 or data.classes == RIGHT:
         return ""
@@ -689,7 +690,10 @@ def of_other_label(data: RowsOrTally) -> str:
 
 
 def on_their_own(wrong: int, tested: int, noun: str = "") -> str:
-    """Return "2 of 10 classes are miscalibrated on their own", with ``noun`` "classes"."""
+    """Return a phrase such as "2 of 10 classes are miscalibrated on their own".
+
+    ``wrong`` is 2, ``tested`` 10 and ``noun`` "classes" there; "" for no noun.
+    """
     verb, whose = ("is", "its") if wrong == 1 else ("are", "their")
     return f"{wrong} of {tested}{f' {noun}' * bool(noun)} {verb} miscalibrated on {whose} own"
 
@@ -697,16 +701,18 @@ def on_their_own(wrong: int, tested: int, noun: str = "") -> str:
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:
     """Return the phrase "predicts 5.5 % on average, observed 3.1 %: too high".
 
-    The side is added only if the means differ by at least half of ``error``.
+    ``predicted`` and ``observed`` are means in [0, 1]. The side is added only if they differ by at
+    least half of ``error``.
     """
     means = f"{percent(predicted, observed)} on average, observed {percent(observed, predicted)}"
     return ": ".join([f"predicts {means}", *_sides(predicted, observed, error)])
 
 
 def _sides(predicted: float, observed: float, error: float) -> list[str]:
-    """Return ["too high"] or ["too low"] for a mean prediction beside an observed rate, or [].
+    """Return ["too high"] or ["too low"], on a mean prediction beside an observed rate, or [].
 
-    It is [] if they differ by less than half of ``error``.
+    ``predicted`` and ``observed`` are in [0, 1]; it is [] if they differ by less than half of
+    ``error``.
     """
     side = "too high" if predicted > observed else "too low"
     return [side] * (abs(predicted - observed) >= 0.5 * error)

@@ -255,7 +255,7 @@ class AuditReport(Result):
 
     @property
     def details(self) -> list[str]:
-        """Remarks on the rows, and commands that go on."""
+        """Remarks on the rows of this audit, and sentences with commands that go on, as a list."""
         return [*(row.detail for row in self.rows if row.detail), *self._commands]
 
     @property
@@ -362,9 +362,10 @@ class AuditReport(Result):
         yield from (table, verdict, Text(foot.plain, style="dim"))
 
     def _blocks(self, width: int) -> tuple[str, str, str]:
-        """Return the table, the verdict with its reasons, and the closing recipe, as text.
+        """Return the table, the verdict with its reasons, and the closing lines, as three texts.
 
-        The table is at most ``width`` letters wide.
+        The table is at most ``width`` letters wide. The closing lines say how numbers were
+        computed.
         """
         columns = self._columns(width)
         token = LINE_WIDTH.set(None)  # its columns fit already
@@ -612,9 +613,10 @@ class SegmentSearch(Result):
 
     @property
     def passing(self) -> float:
-        """Largest difference in the worst segment that noise could explain.
+        """Largest |observed − predicted| in the worst segment that noise could explain.
 
-        It is √(2 (bar + penalty)) standard deviations.
+        It is √(2 (bar + penalty)) standard deviations of the difference, with bar the evidence
+        above which segments are listed.
         """
         return self.worst.chance * float(np.sqrt(2.0 * (self.bar + self.worst.price)))
 

@@ -158,9 +158,10 @@ class Record:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Rebuild from :meth:`as_dict`, without null distributions.
+        """Rebuild a record of this class from :meth:`as_dict`, without null distributions.
 
-        ValueError for the dictionary of another class, TypeError for unknown or missing fields.
+        ``content`` is the dictionary. ValueError for the dictionary of another class, TypeError for
+        unknown or missing fields.
         """
         values = dict(content)
         kind = values.pop("kind", cls.__name__)
@@ -170,9 +171,10 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from :meth:`to_json`.
+        """Rebuild a record of this class from the ``text`` that :meth:`to_json` returns.
 
-        Raises as :meth:`from_dict`.
+        ValueError for another class or text that is no JSON, TypeError for unknown or missing
+        fields.
         """
         return cls.from_dict(json.loads(text))
 
@@ -193,7 +195,10 @@ class Record:
         return rendering.to_frame(self._frame_columns())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export :meth:`to_frame` as an Arrow stream."""
+        """Export :meth:`to_frame` as an Arrow stream, a PyCapsule.
+
+        ``requested_schema`` is passed on to Polars.
+        """
         return rendering.in_polars(self._frame_columns()).__arrow_c_stream__(requested_schema)
 
     def _frame_columns(self) -> dict[str, rendering.TypedColumn]:
@@ -294,7 +299,7 @@ class Result(Record):
 
     @property
     def recipe(self) -> str:
-        """Line that says how the numbers were computed, fit for a paper."""
+        """Line that says how the numbers of this result were computed, fit for a paper."""
         seed = [] if self.seed is None else [f"seed={self.seed}"]
         draws = [f"B={self.n_resamples}", *seed] if self.n_resamples else []
         data = [self._rows() + self._design, f"K={self.n_classes}", f"caltest {self.version}"]
@@ -327,9 +332,9 @@ class Result(Record):
         return facts + ("" if self.effective_n is None else weighted)
 
     def _tables(self) -> list[Columns]:
-        """Return the tables of the result as columns by name.
+        """Return the tables of this result, each as columns by heading.
 
-        By default one that lists its fields.
+        By default there is one, which lists its fields.
         """
         return [listed_fields({f.name: vars(self)[f.name] for f in fields(self) if not f.kw_only})]
 
@@ -338,22 +343,22 @@ class Result(Record):
         return []
 
     def _facts(self) -> list[str]:
-        """Return lines that replace the tables in printed text; none by default."""
+        """Return lines that replace the tables of this result in printed text; none by default."""
         return []
 
     def _appendix(self) -> list[str]:
-        """Return lines that are printed below the finding: the results of subgroups."""
+        """Return lines that are printed below the finding: the results of subgroups, if any."""
         return [line for groups in self._groups() for line in ("", str(groups))]
 
     def _remarks(self) -> list[str]:
-        """Return sentences on an interrupted run, on follow-up, and the notes."""
+        """Return sentences on an interrupted run, on follow-up, and the notes of this result."""
         cut = "Interrupted: simulated numbers rest on the resamples drawn until then."
         followed = [] if self.followup is None else [f"follow-up   {self.followup}"]
         notes = [f"Note: {note}." for note in self.notes]
         return [*[cut] * (self.ended == "interrupted"), *followed, *notes]
 
     def _foot(self) -> list[str]:
-        """Return the closing lines: remarks and the recipe."""
+        """Return the closing lines of the printed text: remarks, and how numbers were computed."""
         return [*(f"  {remark}" for remark in self._remarks()), "", f"  {self.recipe}"]
 
     def _groups(self) -> list[Subgroups]:
@@ -369,7 +374,11 @@ class Result(Record):
         return [*self._tables(), *(groups.table for groups in self._groups())]
 
     def _content(self) -> Content:
-        """Return title, tables, sentences and recipe, from which every output format is made."""
+        """Return the parts of this result from which every output format is made.
+
+        A Content has its title, tables, sentences, and the recipe: a line that says how it was
+        computed.
+        """
         of_groups = [text for groups in self._groups() for text in groups.in_words()]
         sentences = [*self._in_words(), *of_groups, *self._remarks()]
         return Content(self.title, self._all_tables(), sentences, self.recipe)
@@ -379,15 +388,15 @@ class Result(Record):
         return rendering.text(self.title, lines or self._tables(), self._in_words(), below)
 
     def to_markdown(self) -> str:
-        """Return the tables in Markdown, with the finding and the recipe."""
+        """Return the tables in Markdown, with the finding and a line on how it was computed."""
         return rendering.document_markdown(self._content())
 
     def to_latex(self) -> str:
-        """Return the tables in LaTeX (booktabs), with the recipe as a comment."""
+        """Return the tables in LaTeX (booktabs), with a comment on how they were computed."""
         return rendering.document_latex(self._content())
 
     def _card(self) -> Card:
-        """Return the notebook card: verdict, headline and key numbers."""
+        """Return the notebook card of this result: verdict, headline and key numbers."""
         finding, *remarks = [*self._in_words(), ""]
         return Card(self.title or type(self).__name__, headline=finding, remarks=(*remarks[:-1],))
 
@@ -867,7 +876,10 @@ class Subgroups(Record):
 
     @property
     def recipe(self) -> str:
-        """Line that says how the numbers were computed, with the adjustment for multiplicity."""
+        """Line that says how the numbers were computed, with the adjustment for multiplicity.
+
+        It names the number of subgroups, the adjustment, and the test that is used in each.
+        """
         kind = f"{len(self.names)} subgroups, {self.adjust}"
         return f"{kind} · {replace(self.tested[0], n=self.n).recipe}"
 

@@ -515,12 +515,12 @@ class ReliabilityCurve(Result):
 
     @property
     def deviation(self) -> FloatArray:
-        """Observed − predicted of each bin, (L,): above 0 the model underestimates."""
+        """Observed − predicted of each of L bins, (L,): above 0 the model underestimates."""
         return self.observed - self.predicted
 
     @property
     def outside(self) -> BoolArray:
-        """True for bins outside their bar, booleans (L,).
+        """True for bins outside their bar, booleans (L,) for L bins.
 
         A consistency bar should contain the observed frequency, a confidence bar the prediction.
         """
@@ -644,7 +644,7 @@ class ReliabilitySimplex(Result):
 
     @property
     def significant(self) -> BoolArray:
-        """True for cells whose adjusted p-value is at most 1 − level, booleans (L,)."""
+        """True for cells whose adjusted p-value is at most 1 − level, booleans (L,) for L cells."""
         return self.adjusted <= 1.0 - self.level + 1e-12
 
     def _procedure(self) -> list[str]:

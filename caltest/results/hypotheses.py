@@ -606,8 +606,8 @@ class ComparisonResult(Result):
 def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     """Return the first lines of a comparison, strings: models, statistic, lens and hypothesis.
 
-    ``models`` is the first line, and ``every`` ends the hypothesis. If another statistic is tested,
-    a line says which and why.
+    ``result`` has these; ``models`` is the first line, and ``every`` ends the hypothesis. If
+    another statistic is tested, a line says which and why.
     """
     facts = {
         "statistic": result.statistic,
@@ -769,7 +769,7 @@ class ComparisonTable(Result):
 def _named_pairs(pairs: Sequence[ComparisonResult]) -> dict[str, rendering.TypedColumn]:
     """Return the data-frame columns of several comparisons, names of the models first.
 
-    A column is (type, values), by name, with a value for each pair.
+    ``pairs`` are the comparisons. A column is (type, values), by name, with a value for each pair.
     """
     names = {"name_a": [pair.names[0] for pair in pairs], "name_b": [p.names[1] for p in pairs]}
     findings = {"finding": [pair.finding for pair in pairs]}

@@ -72,7 +72,10 @@ def format_range(low: float, high: float, between: str = " to ") -> str:
 
 
 def spread_of(low: float | None, high: float | None) -> float:
-    """Return a quarter of an interval's length, about one standard error; NaN without interval."""
+    """Return a quarter of the length of an interval, about one standard error.
+
+    NaN without an interval: if ``low`` or ``high`` is None, or the length is 0 or infinite.
+    """
     length = nan if low is None or high is None else (high - low) / 4.0
     return length if 0.0 < length < inf else nan
 
@@ -104,7 +107,8 @@ def in_percent(share: float) -> str:
 def percent(share: float, other: float) -> str:
     """Return a proportion in percent, with enough digits to tell it from ``other``.
 
-    Both are in [0, 1]. The number of decimals shows two significant digits of their difference.
+    ``share`` and ``other`` are in [0, 1]. The number of decimals shows two significant digits of
+    their difference.
     """
     gap = abs(share - other)
     digits = max(decimals(gap) - 2, 1) if gap > 1e-6 else 1
@@ -188,7 +192,8 @@ def text(
 def document_markdown(content: Content) -> str:
     """Return tables, sentences and recipe in Markdown.
 
-    ``content`` is a result as title, tables, sentences and recipe.
+    ``content`` is a result as title, tables, sentences and recipe, a line that says how it was
+    computed.
     """
     sentences = map(markdown_text, (*content.sentences, content.recipe))
     return "\n\n".join([*map(markdown, content.tables), *sentences]) + "\n"
@@ -197,7 +202,8 @@ def document_markdown(content: Content) -> str:
 def document_latex(content: Content) -> str:
     """Return the tables in LaTeX, with the recipe as a comment.
 
-    ``content`` is a result as title, tables, sentences and recipe.
+    ``content`` is a result as title, tables, sentences and recipe, a line that says how it was
+    computed.
     """
     recipe = " ".join(content.recipe.split())
     return "\n\n".join([f"% {recipe}", *map(latex, content.tables)]) + "\n"
@@ -318,7 +324,7 @@ def _spreads(columns: Mapping[str, list[Any]]) -> Iterable[float]:
 
 
 def head(name: str) -> str:
-    """Return the heading of a column; attribute names become words."""
+    """Return the heading of the column ``name``; attribute names become words."""
     return HEADS.get(name, name.replace("_", " ") if name.isidentifier() else name)
 
 
