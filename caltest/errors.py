@@ -142,7 +142,11 @@ class DoubtfulInputError(InvalidPredictionsError):
 
 
 class StatisticError(_Plain):
-    """A statistic, lens or null that does not fit the data it was asked about."""
+    """A statistic, null distribution, parameter or choice of probabilities that cannot be used.
+
+    It is out of range, or does not fit the data. ``readings`` are other ways to ask (options to
+    set) that the message suggests, () if there are none.
+    """
 
 
 class UnsupportedFactError(StatisticError):
@@ -174,7 +178,10 @@ class DegenerateDataWarning(UserWarning):
 
 
 class LimitLawWarning(UserWarning):
-    """A limit law was asked for in data in which it is known to reject calibrated models."""
+    """An asymptotic null distribution was asked for in data in which it rejects calibrated models.
+
+    The data are of a kind for which this is known to happen too often.
+    """
 
 
 class ShortFollowupWarning(UserWarning):

@@ -73,7 +73,10 @@ def codes(values: ArrayLike) -> IntArray:
 
 
 def quarters(values: FloatArray | IntArray) -> IntArray:
-    """Return the quarter (0 to 3) of each row by rank, shape (n,); equal values share one."""
+    """Return the quarter of each value by rank, integers 0 (smallest) to 3 of shape (n,).
+
+    Equal values share one quarter.
+    """
     # The rank of a value is the number of smaller ones; partitions are ten times as fast as sorts.
     last = (np.arange(1, 4) * values.size + 3) // 4 - 1
     return np.searchsorted(np.partition(values, last)[last], values)
@@ -94,8 +97,9 @@ def reaching(
 ) -> BoolArray:
     """Return which replicates are at least as extreme as ``t``, booleans (B,), ties included.
 
-    ``values`` (B,) are the replicates. With ``two_sided`` distances from ``centre`` are compared.
-    Values within rounding of t count as ties.
+    ``values`` (B,) are the replicates of a test statistic and ``t`` its observed value; large
+    values are extreme. With ``two_sided`` distances from ``centre`` are compared. Values within
+    rounding of t count as ties.
     """
     if two_sided:
         t, values = abs(t - centre), np.abs(values - centre)

@@ -134,7 +134,7 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     masked cells are missing. With ``leave_ids`` columns that name or number the rows, or hold a
     time of day, are left out. InvalidPredictionsError for another number of rows, infinite, complex
     or nested values, no column, two of one name, or text that names the rows: more than 20 levels,
-    and half as many as there are rows. With ``n`` None any number of rows is taken.
+    and more than half as many as there are rows. With ``n`` None any number of rows is taken.
     """
     if isinstance(values, Features):
         table: dict[str, object] = {**values.by_name}

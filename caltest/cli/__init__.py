@@ -129,7 +129,8 @@ ASCII = str.maketrans(
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
     """Return (text, position) for a character that an encoding lacks; a codec's error handler.
 
-    The text is its spelling in ASCII; encoding goes on at the position, an index into the string.
+    ``error`` is the UnicodeEncodeError. The text is the character's spelling in ASCII; encoding
+    goes on at the position, an index into the string.
     """
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end].translate(ASCII)

@@ -61,7 +61,7 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
     """Return the options that a function of caltest takes, as a dict of its keyword arguments.
 
     ``verb`` is the function, such as :func:`caltest.audit`, and ``options`` are the values of the
-    command's options by name. Options of the input are left out, because they have been read
+    command's options by Python name. Options of the input are left out, because they have been read
     already.
     """
     names = signature(verb).parameters.keys() & options.keys() - {"probs", "against", "competing"}
@@ -71,11 +71,12 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
 def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
     """Read the predictions that a command's options name, or the embedded example.
 
-    ``options`` are the values of the command's options by name, such as "file" and "label". The
-    result is a tally (sums over fine bins) if files hold more than 512 MB or ``resume`` is set, as
-    they are then read by batches, else predictions. A few incomplete rows are left out with a note,
-    unless rows are ``paired`` with rows of another file. Refusal, an error of the command line, for
-    options that do not fit together; otherwise errors are those of :func:`read_predictions`.
+    ``options`` are the values of the command's options by Python name, such as "file" and "label".
+    The result is a tally (sums over fine bins) if files hold more than 512 MB or ``resume`` is set,
+    as they are then read by batches, else predictions. A few incomplete rows are left out with a
+    note, unless rows are ``paired`` with rows of another file. Refusal, an error of the command
+    line, for options that do not fit together; otherwise errors are those of
+    :func:`read_predictions`.
     """
     check_out(options)
     files = options["file"] if isinstance(options["file"], tuple) else (options["file"],)
@@ -110,9 +111,9 @@ def _scanned(
     """Return the tally of files that are read by batches, or tallies for several lenses.
 
     ``files`` are the paths, ``columns`` and ``arguments`` further arguments of
-    :func:`caltest.scan`. ``options`` are the values of the command's options by name, of which
-    ``lens``, ``whole``, ``resume``, ``verify`` and ``statistic`` count. StatisticError, before
-    anything is read, for a statistic that needs rows.
+    :func:`caltest.scan`. ``options`` are the values of the command's options by Python name, of
+    which ``lens``, ``whole``, ``resume``, ``verify`` and ``statistic`` count. StatisticError,
+    before anything is read, for a statistic that needs rows.
     """
     if options.get("statistic") is not None:
         from caltest.statistics.prepared import prepare
@@ -129,7 +130,7 @@ def _scanned(
 def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:
     """Return the utility defined by --costs or --threshold; None without either.
 
-    ``options`` are the values of the command's options by name: ``costs`` is a file or None,
+    ``options`` are the values of the command's options by Python name: ``costs`` is a file or None,
     ``threshold`` a number or None. ``data`` are the rows whose classes the table of costs names.
     Refusal, an error of the command line, for both at once, and for costs beside a tally.
     """
@@ -177,8 +178,8 @@ def check_out(options: dict[str, Any]) -> None:
     """Raise Refusal for outputs that would overwrite an input, before any work is done.
 
     Refusal is an error of the command line. ``options`` are the values of the command's options by
-    name, of which ``out``, ``state`` and other files count. FileNotFoundError for an output in a
-    folder that does not exist; Refusal also for two outputs to one file, and for options that
+    Python name, of which ``out``, ``state`` and other files count. FileNotFoundError for an output
+    in a folder that does not exist; Refusal also for two outputs to one file, and for options that
     contradict each other.
     """
     if options.get("quiet") and options.get("verbose"):
@@ -238,9 +239,9 @@ def leniency(options: dict[str, Any]) -> dict[str, Any]:
 def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | None = None) -> Any:
     """Read a file by ``reader`` with those options of the command that it takes.
 
-    ``path`` is a path or several, ``options`` are the values of the command's options by name, and
-    ``reader`` is a function with the arguments of :func:`read_predictions`, which is the default.
-    Its result is returned, and its errors pass.
+    ``path`` is a path or several, ``options`` are the values of the command's options by Python
+    name, and ``reader`` is a function with the arguments of :func:`read_predictions`, which is the
+    default. Its result is returned, and its errors pass.
     """
     known = signature(ct.read_predictions).parameters.keys() - {
         "source",
@@ -265,7 +266,7 @@ def read_models(
 
     ``files`` maps names of models to paths, and the result maps them to what was read: predictions,
     or what ``reader(path, options)`` returns. ``options`` are the values of the command's options
-    by name. A file without labels takes the labels of the same ids in another. With ids and
+    by Python name. A file without labels takes the labels of the same ids in another. With ids and
     ``drop_missing`` only common rows are kept. Refusal, an error of the command line, for a file
     that could hold either where another can only hold logits.
     """
@@ -306,8 +307,8 @@ def _lending(path: Any, files: dict[str, Any], options: dict[str, Any]) -> Refus
 
     The error, a Refusal of the command line to be raised, suggests the command that takes the
     labels by id. ``path`` is the file, ``files`` are those of all models by name, and ``options``
-    the values of the command's options by name. None if the label is not at fault, or if ids or the
-    name of the label are not recognised.
+    the values of the command's options by Python name. None if the label is not at fault, or if ids
+    or the name of the label are not recognised.
     """
     from caltest.read.files import lent_labels, shared_ids
 
@@ -330,7 +331,7 @@ def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.
 
     ``ids`` is the column that names the rows, None for none. The function raises no questions about
     doubtful input, and warns of nothing. ``options`` are the values of the command's options by
-    name, which it reads the file with.
+    Python name, which it reads the file with.
     """
 
     def rows(path: object, ids: str | None) -> ct.Predictions:
@@ -384,8 +385,8 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
 
     With --fail-on-miscalibration the exit code is ``failed``, or 3 if the verdict is that one
     cannot tell; without it, 0. After an interruption it is 130. ``options`` are the values of the
-    command's options by name, of which "out" is the file or None; with --quiet or --json the text
-    to print stands in the place of the result.
+    command's options by Python name, of which "out" is the file or None; with --quiet or --json the
+    text to print stands in the place of the result.
     """
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}

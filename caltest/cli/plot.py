@@ -87,9 +87,9 @@ def plot(kind: str, against: Path | None, no_recipe: bool, **options: Any) -> Ou
 
     Click calls this function: ``kind`` is one of these words, ``against`` the file of a second
     model or None, ``no_recipe`` leaves out the line at the foot of the picture, and ``options`` are
-    the values of all other options by name, of which ``out`` is the file to write. It returns
-    (result or text to print, exit code). Refusal, an error of the command line, for options that do
-    not fit the kind.
+    the values of all other options by Python name, of which ``out`` is the file to write. It
+    returns (result or text to print, exit code). Refusal, an error of the command line, for options
+    that do not fit the kind.
     """  # noqa: D301
     for name, kinds in HONOURED_BY.items():
         source = click.get_current_context().get_parameter_source(name)

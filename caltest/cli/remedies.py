@@ -33,10 +33,11 @@ ALL_READINGS, OF_ONE_FILE = (
 
 
 class InPlace(NamedTuple):
-    """Replacement of a mistyped word of the command line; "" removes it.
+    """Replacement of a mistyped word of the command line.
 
-    ``word`` is the mistyped word and ``meant`` its replacement; ``when`` is the condition under
-    which it was meant, ``option`` what goes before it.
+    ``word`` is the mistyped word and ``meant`` its replacement, "" to remove it. ``when`` is the
+    condition in words under which it was meant, "" if it is clear; ``option`` is a word to put
+    before it, such as "--like", "" for none.
     """
 
     word: str
@@ -103,7 +104,8 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
     """Return the suggestions printed below a refusal, lines of text with a command each.
 
     They begin with ``run:``, ``if …:`` or ``say:``; ``error`` is the refusal, ``words`` are the
-    words of the command line, and ``group`` has the commands. [] if there is nothing to suggest.
+    words of the command line, and ``group`` is click's group of the commands. [] if there is
+    nothing to suggest.
     """
     readings = readings_of(error, words, group)
     shown: list[str] = []

@@ -79,7 +79,8 @@ def monitor(
 
     Click calls this function: ``state`` is the file that keeps the monitor, ``as_json`` asks for
     JSON, ``picture`` is a file to draw to or None, ``gate`` is --fail-on-alarm, and ``options`` are
-    the values of all other options by name. It returns (monitor or text to print, exit code).
+    the values of all other options by Python name. It returns (monitor or text to print, exit
+    code).
     """  # noqa: D301
     settings = ("lens", "alpha", "change", "run_length", "horizon", "rounded", "independent")
     question = {name: options[name] for name in settings if options[name] is not None}
@@ -171,8 +172,8 @@ def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) ->
 
     The result, a :class:`CountedPart`, has the rows in the order of their times, −1 in place of a
     label that is not known yet. ``records`` says what was counted of each file, by path, and
-    ``options`` are the values of the command's options by name. InvalidPredictionsError if counted
-    rows have changed.
+    ``options`` are the values of the command's options by Python name. InvalidPredictionsError if
+    counted rows have changed.
     """
     names = {"ids": options["time"], "time": None, "rounded": None}  # rows that wait stay rows
     names |= {"horizon": None} if options["time"] else {}  # in the order of the file it is read so

@@ -79,8 +79,8 @@ def audit(**options: Any) -> Outcome:
 
     \f
 
-    Click calls this function; ``options`` are the values of the command's options by name. It
-    returns (report or text to print, exit code).
+    Click calls this function; ``options`` are the values of the command's options by Python name.
+    It returns (report or text to print, exit code).
     """  # noqa: D301
     data = read(options | {"whole": True})
     options["costs"] = utility_of(options, data)
@@ -106,9 +106,9 @@ CELLS_SEEN, ROWS_SEEN = 1_000_000, 2_000
 def _searchable(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of columns that ``caltest segments`` would search in the file, in its order.
 
-    ``options`` are the values of the command's options by name, of which ``file`` has the path. Of
-    a large file an evenly spread part is looked at. () if there are none, or the file cannot be
-    read so.
+    ``options`` are the values of the command's options by Python name, of which ``file`` has the
+    path. Of a large file an evenly spread part is looked at. () if there are none, or the file
+    cannot be read so.
     """
     from caltest.inference.segments import searchable
 
@@ -148,8 +148,8 @@ def test(alpha: float, **options: Any) -> Outcome:
     \f
 
     Click calls this function; ``alpha`` is the level by which the exit code is decided, and
-    ``options`` are the values of all other options by name. It returns (result or text to print,
-    exit code).
+    ``options`` are the values of all other options by Python name. It returns (result or text to
+    print, exit code).
     """  # noqa: D301
     data = read(options)
     if options["statistic"] == "slope":
@@ -187,8 +187,8 @@ def interval(**options: Any) -> Outcome:
 
     \f
 
-    Click calls this function; ``options`` are the values of the command's options by name. It
-    returns (result or text to print, exit code).
+    Click calls this function; ``options`` are the values of the command's options by Python name.
+    It returns (result or text to print, exit code).
     """  # noqa: D301
     data = read(options)
     if options["statistic"] in FORMULAS:
@@ -201,8 +201,8 @@ def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> 
     """Return O:E, calibration-in-the-large or the calibration slope, with its interval.
 
     ``data`` are predictions or a tally (sums over fine bins). ``options`` are the values of the
-    command's options by name: ``statistic`` says which, "O:E", "intercept" or "slope". The result
-    is (result or text to print, exit code). StatisticError where the data do not have it.
+    command's options by Python name: ``statistic`` says which, "O:E", "intercept" or "slope". The
+    result is (result or text to print, exit code). StatisticError where the data do not have it.
     """
     from caltest.inference.reliability import View
     from caltest.reports.measures import Measures
@@ -238,8 +238,8 @@ def grades(file: Path, **options: Any) -> Outcome:
 
     \f
 
-    Click calls this function; ``options`` are the values of all other options by name. It returns
-    (result or text to print, exit code).
+    Click calls this function; ``options`` are the values of all other options by Python name. It
+    returns (result or text to print, exit code).
     """  # noqa: D301
     check_out(options | {"file": file})
     result = ct.grade_tests(file, **settings(ct.grade_tests, options))
@@ -269,8 +269,8 @@ def segments(file: Path, **options: Any) -> Outcome:
 
     \f
 
-    Click calls this function; ``options`` are the values of all other options by name. It returns
-    (result or text to print, exit code). Refusal, an error of the command line, for folds,
+    Click calls this function; ``options`` are the values of all other options by Python name. It
+    returns (result or text to print, exit code). Refusal, an error of the command line, for folds,
     follow-up and crossed clusters.
     """  # noqa: D301
     check_out(options | {"file": file})
@@ -318,7 +318,7 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 
     Click calls this function: ``like`` is a path or the text of a distribution such as
     "LogisticNormal(0.1, 0.8)", ``against`` a path or None, ``monitor`` a flag, and ``options`` are
-    the values of all other options by name. It returns (result or text to print, exit code).
+    the values of all other options by Python name. It returns (result or text to print, exit code).
     """  # noqa: D301
     check_out(options | {"like": like, "against": against})
     if like.startswith(MODEL):
@@ -381,8 +381,8 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
 
     Click calls this function: ``recalibrated`` is the file of the recalibrated model or None,
     ``name`` the name of the model (None for that of the file), and ``options`` are the values of
-    all other options by name, of which ``out`` is the page. It returns (report or text to print,
-    exit code).
+    all other options by Python name, of which ``out`` is the page. It returns (report or text to
+    print, exit code).
     """  # noqa: D301
     if options["out"].suffix.lower() not in ct.Report.endings:
         endings = ", ".join(ct.Report.endings)
@@ -415,8 +415,8 @@ def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
     "event" is the name of the event and "called" the observations, such as "patients" for a column
     patient_id; "group" is the column of subgroups, and "source" a line on the data with the digest
     of the file. "event", "called" and "group" are "" if unknown. ``options`` are the values of the
-    command's options by name, ``data`` the predictions or tally, and ``called`` is the name of the
-    data in the line on the source.
+    command's options by Python name, ``data`` the predictions or tally, and ``called`` is the name
+    of the data in the line on the source.
     """
     files = options["file"]
     named = (options["ids"] or "").split(",")
@@ -481,8 +481,8 @@ def compare(files: tuple[Path, ...], unpaired: bool, **options: Any) -> Outcome:
     \f
 
     Click calls this function: ``unpaired`` says that two files hold different observations, and
-    ``options`` are the values of all other options by name. It returns (result or text to print,
-    exit code). Refusal, an error of the command line, unless there are two models.
+    ``options`` are the values of all other options by Python name. It returns (result or text to
+    print, exit code). Refusal, an error of the command line, unless there are two models.
     """  # noqa: D301
     from caltest.read.model_rows import own_outcomes_in_rows
 
@@ -520,8 +520,8 @@ def _models_of(
 
     ``names`` are the names of the models in order, ``data`` maps them to predictions. ``files`` are
     the paths; ``unpaired`` says that they hold different observations; ``options`` are the values
-    of the command's options by name. Refusal, an error of the command line, unless there are two
-    models.
+    of the command's options by Python name. Refusal, an error of the command line, unless there are
+    two models.
     """
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
@@ -572,7 +572,8 @@ def _after_models(
 def _refuse_shared(files: Sequence[Path], options: dict[str, Any]) -> None:
     """Raise DoubtfulInputError for two files, said to hold other observations, that share some.
 
-    ``options`` are the values of the command's options by name; with ``as_is`` nothing is asked.
+    ``options`` are the values of the command's options by Python name; with ``as_is`` nothing is
+    asked.
     """
     from caltest.read.model_rows import refuse_shared
 
@@ -598,7 +599,7 @@ def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
 
     Each has the options to add: ``models``, or ``probs`` with several columns; otherwise the
     placeholder FILE. ``path`` is the file, and ``options`` are the values of the command's options
-    by name.
+    by Python name.
     """
     try:
         read_file(path, options)
@@ -658,8 +659,8 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 
     Click calls this function: ``file`` has the files of the new model, ``against`` is the file of
     the model in use or None, ``unpaired`` says that it was seen on other rows, and ``options`` are
-    the values of all other options by name. It returns (result or text to print, exit code): 0
-    passed, 1 failed, 3 cannot tell.
+    the values of all other options by Python name. It returns (result or text to print, exit code):
+    0 passed, 1 failed, 3 cannot tell.
     """  # noqa: D301
     from caltest.read.files import shared_ids
     from caltest.read.model_rows import refuse_other_rows
@@ -700,9 +701,9 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Return the new model and the one in use, columns of one file, as {name: predictions}.
 
-    ``file`` is the path, and ``options`` are the values of the command's options by name, of which
-    ``probs`` names both columns, the new model first. Refusal, an error of the command line, unless
-    it names two columns of different models.
+    ``file`` is the path, and ``options`` are the values of the command's options by Python name, of
+    which ``probs`` names both columns, the new model first. Refusal, an error of the command line,
+    unless it names two columns of different models.
     """
     text = options["probs"] or _other(file, options)[0].options.get("probs", "")
     names = [name.strip() for name in str(text).split(",")]
@@ -747,8 +748,9 @@ def decide(alpha: float, **options: Any) -> Outcome:
     \f
 
     Click calls this function; ``alpha`` is the level by which the exit code is decided, and
-    ``options`` are the values of all other options by name. It returns (result or text to print,
-    exit code). Refusal, an error of the command line, unless one of the three options is given.
+    ``options`` are the values of all other options by Python name. It returns (result or text to
+    print, exit code). Refusal, an error of the command line, unless one of the three options is
+    given.
     """  # noqa: D301
     asked = [name for name in ("costs", "threshold", "curve") if options[name]]
     if len(asked) != 1:
@@ -771,8 +773,8 @@ def _drawn(
     """Save the requested picture; return (result or text to print, exit code).
 
     ``result`` can be drawn. ``failed`` says that the code is 1 with --fail-on-miscalibration.
-    ``options`` are the values of the command's options by name, of which ``picture`` is the file of
-    the picture or None.
+    ``options`` are the values of the command's options by Python name, of which ``picture`` is the
+    file of the picture or None.
     """
     if options["picture"] is not None:
         result.plot().save(options["picture"])
@@ -808,8 +810,8 @@ def revisions(file: Path, **options: Any) -> Outcome:
 
     \f
 
-    Click calls this function; ``options`` are the values of all other options by name. It returns
-    (result or text to print, exit code). A note on the reading goes to standard error.
+    Click calls this function; ``options`` are the values of all other options by Python name. It
+    returns (result or text to print, exit code). A note on the reading goes to standard error.
     """  # noqa: D301
     from caltest.read.grade_tables import read_forecasts
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """One line of the contract: a kind of column, the names it is found under, and its values.
+    """One line of the contract of column names: a kind of column, its names, and its values.
 
-    ``what`` is the kind, such as "label"; ``names`` are the names, as Markdown, and ``holds``
-    describes the values.
+    ``what`` is the kind, such as "label"; ``names`` are the names under which it is found without
+    an option, such as "y", and ``holds`` describes the values in words.
     """
 
     what: str
@@ -69,7 +69,11 @@ SAY_RIGHT = frozenset({"correct", "is_correct"})
 
 
 def contract_text() -> str:
-    """Return the table of column names as Markdown, for the documentation and for ``--help``."""
+    """Return a Markdown table of the column names that are read without an option.
+
+    It has a row for each kind of column: "is read as", "names" and "holds". The documentation and
+    ``--help`` show it.
+    """
     lines = ["| is read as | names | holds |", "|---|---|---|"]
     for what, names, holds in CONTRACT:
         lines.append(f"| {what} | {', '.join(f'`{name}`' for name in names)} | {holds} |")

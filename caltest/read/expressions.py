@@ -53,12 +53,12 @@ class Term:
 
     @property
     def name(self) -> str:
-        """The column's name, or the expression, for messages."""
+        """Name of this expression in messages: the column's name, or the SQL of an expression."""
         return self.sql if self.column is None else self.column
 
     @property
     def roots(self) -> list[str]:
-        """Names of the columns that the expression uses, each once."""
+        """Names of the columns that this expression uses, each once."""
         return [self.column] if self.column is not None else self.expr.meta.root_names()
 
 
@@ -209,10 +209,11 @@ def _of_written_numbers(
 
 
 def _operands(plan: object, schema: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """Return (holder, key) of every column in a plan that is an operand of arithmetic.
+    """Return (holder, key) of every column in an expression that stands where a number is needed.
 
-    ``plan`` is an expression parsed by polars, as nested dictionaries and lists; ``holder[key]`` is
-    the column's node in it; ``schema`` maps columns to their types.
+    These are operands of arithmetic, of numeric functions, and of comparisons with numbers.
+    ``plan`` is the expression as polars parses it, in nested dictionaries and lists;
+    ``holder[key]`` is the column's node in it; ``schema`` maps columns to their types.
     """
     found: list[tuple[Any, Any]] = []
     for kind, node in _nodes(plan):
@@ -483,7 +484,11 @@ def kind_of(dtype: object) -> str:
 
 
 def words_of(cells: pl.Series) -> pl.Series | None:
-    """Return text, whole numbers or booleans as a polars column of text; None for other columns."""
+    """Return a polars column of text, whole numbers or booleans as a column of text.
+
+    Text is stripped; fractions that are all whole count as whole numbers. Missing cells stay
+    missing. None for columns of other types.
+    """
     import polars as pl
 
     kind = cells.dtype
@@ -633,7 +638,7 @@ LEAST_AMERICAN_ODDS = 100.0
 def is_american(values: FloatArray) -> bool:
     """Return whether numbers (n,) may be American odds: whole, and none between −100 and 100.
 
-    Some are below 0.
+    Numbers below and above 0 have to occur.
     """
     values = values[np.isfinite(values)]
     far = values.size > 0 and bool((np.abs(values) >= LEAST_AMERICAN_ODDS).all())
@@ -654,7 +659,7 @@ def of_american(values: FloatArray) -> FloatArray:
 def american_odds(sql: str, text: bool = False) -> str:
     """Return the probability that American odds imply as SQL; ``sql`` is their column.
 
-    Numbers in columns of text, such as "+126", are converted.
+    ``text`` says that it is a column of text, such as "+126", which has to be converted.
     """
     x = f"CAST({sql} AS DOUBLE)" if text else sql
     return f"CASE WHEN {x} < 0 THEN -{x} / (100.0 - {x}) ELSE 100.0 / (100.0 + {x}) END"

@@ -119,14 +119,15 @@ WIDEST = 5000
 
 @dataclass(frozen=True)
 class Table:
-    """Open table: its rows as a lazy frame, and its origin.
+    """Open table: its rows as a lazy polars frame, and its origin.
 
-    ``name`` is the name of the file in messages, ``frame`` the rows as a polars frame, and
-    ``notes`` say how they were read. ``text`` is the delimited file from which ``frame`` is
-    scanned, with the keyword arguments ``scan`` of polars; ``log`` is the harness whose log it is,
-    "" for none, and ``content`` its JSON; ``parts`` are (name, number of rows) of the files that
-    were pooled; ``seekable`` says that later rows can be read without the earlier ones, and
-    ``first`` that these are the first rows of a larger table.
+    ``name`` is the name of the file in messages, "" for a table in memory; ``frame`` has the rows,
+    and ``notes`` say how they were read. ``text`` is the delimited file from which ``frame`` is
+    scanned, with the keyword arguments ``scan`` of ``polars.scan_csv``, None for other formats;
+    ``log`` is the evaluation harness whose log it is, "" for none, and ``content`` its parsed JSON;
+    ``parts`` are (name, number of rows) of the files that were pooled; ``seekable`` says that later
+    rows can be read without the earlier ones, and ``first`` that these are the first rows of a
+    larger table.
     """
 
     name: str
@@ -142,7 +143,7 @@ class Table:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Types of the columns in polars, by name."""
+        """Polars types of the columns of this table, by name."""
         return dict(self.frame.collect_schema())
 
 
@@ -1025,7 +1026,8 @@ def refuse_long_lines(path: Path) -> None:
 class CheckedLines(NamedTuple):
     """File whose lines all have as many cells as the header, and notes on lines left out.
 
-    ``path`` is the file itself, or its copy without empty lines.
+    ``path`` is the file itself, or its copy without empty lines; ``notes`` is a sentence on their
+    number, () if there were none.
     """
 
     path: Path

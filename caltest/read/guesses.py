@@ -832,9 +832,10 @@ class Head:
         """Return (predictions, outcomes, frame) of the rows that have both; m of them.
 
         ``options`` are guessed arguments of :func:`read_predictions`; ``probs`` and ``label`` are
-        taken from the given ones if they lack. Predictions (m,) are numbers, outcomes (m,) are 1 in
-        rows with the last value of the label in order, else 0, and ``frame`` has the columns of
-        these rows. None if a column is missing or cannot be read, or if no row has both.
+        taken from the given ones if they lack. Predictions (m,) are numbers. Outcomes (m,) are 1 in
+        rows with the label's largest value, compared as text, such as 1 or true, else 0. ``frame``
+        has the columns of these rows. None if a column is missing or cannot be read, or if no row
+        has both.
         """
         import polars as pl
 
@@ -970,8 +971,9 @@ def likely_grades(
 def _as_many(numbers: Mapping[str, FloatArray], names: tuple[str, str, str], scale: float) -> bool:
     """Return whether Σ events is within a factor of two of Σ n p, the number predicted.
 
-    ``names`` are the columns n (rows of a grade), events and p (predicted probability), whose cells
-    (G,) are in ``numbers`` by name; ``scale`` divides p where it is above 1.
+    The sums are over G grades. ``names`` are the columns n (rows of a grade), events and p
+    (predicted probability), whose cells (G,) are in ``numbers`` by name; ``scale`` divides p if any
+    is above 1.
     """
     n, events, p = (numbers[name] for name in names)
     expected = float(n @ p) / (scale if p.max() > 1.0 else 1.0)
@@ -1007,9 +1009,10 @@ def _counts_on(numbers: FloatArray) -> bool:
 
 
 def _is_rate(values: FloatArray | None, rates: FloatArray) -> bool:
-    """Return whether a column ``values`` (G,) equals the observed event ``rates`` (G,).
+    """Return whether a column holds the observed event rates of G grades, up to rounding.
 
-    It may hold fractions or percentages. False if ``values`` is None, a column without numbers.
+    ``values`` (G,) are the column, fractions or percentages, and ``rates`` (G,) the rates. False if
+    ``values`` is None, a column without numbers.
     """
     if values is None:
         return False

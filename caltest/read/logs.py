@@ -281,9 +281,10 @@ def _target(record: dict[str, Any], row: int, logits: FloatArray) -> int:
 def _helm(records: Records) -> Log:
     """Return (columns, notes) of a HELM log: its rows, as lists by column name.
 
-    ``records`` are the instances as dictionaries. ``confidence`` is the largest probability, and
-    ``correct`` whether that answer was right; ``id`` and ``sample`` name the rows. Instances with
-    perturbed input are left out. InvalidPredictionsError without probabilities.
+    ``records`` are the instances as dictionaries of JSON. ``confidence`` is the largest probability
+    of an instance, and ``correct`` whether that answer was right; ``id`` and ``sample`` name the
+    rows. Instances with perturbed input are left out with a note. InvalidPredictionsError without
+    probabilities.
     """
     plain = [record for record in records if record.get("perturbation") is None]
     stats = [{stat["name"]["name"]: stat for stat in record["stats"]} for record in plain]

@@ -709,8 +709,9 @@ def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
 def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str]:
     """Return the distinct values of the text column ``name`` in all rows that ``where`` keeps.
 
-    ``table`` is the open table, ``chosen`` its expressions by role (of which "where" counts), and
-    ``wanted`` the options of the reading. Values are whole cells; missing ones are left out.
+    ``table`` is the open table, ``chosen`` has the expressions by role (of which "where" counts),
+    and ``wanted`` the options of :func:`read_predictions`. Values are whole cells; missing ones are
+    left out.
     """
     import polars as pl
 

@@ -266,18 +266,20 @@ def _is_decided(p: FloatArray, coded: tuple[IntArray, tuple[str, ...]] | None) -
 
 
 class _Readings(Head):
-    """First rows of a table, with guesses of what its columns are, put together to readings.
+    """First rows of a table, with suggestions of how its columns could be read.
 
-    A reading has keyword arguments of :func:`read_predictions`, such as ``{"label": "died"}``, and
-    the condition in words under which they are right; ``Options`` are such arguments alone.
+    A suggestion, a :class:`Reading`, has keyword arguments of :func:`read_predictions`, such as
+    ``{"label": "died"}``, and the condition in words under which they are right; ``Options`` are
+    such arguments alone.
     """
 
     def readings(self, lacking: str) -> list[Reading]:
-        """Return likely readings of the table for the role that is lacking.
+        """Return suggestions of how to read this table, for the role that is lacking.
 
-        ``lacking`` is "label", "probs" or "predicted_label". A reading has arguments of
-        :func:`read_predictions`, and the condition under which they are right. If there is none, or
-        too many, one reading has placeholders such as COLUMN.
+        ``lacking`` is "label", "probs" or "predicted_label". Each suggestion has arguments of
+        :func:`read_predictions`, and the condition in words under which they are right. If there is
+        none, or too many, a single one has placeholders such as COLUMN; [] if nothing is left to
+        name.
         """
         if grades := self.of_grades():
             return grades
@@ -334,10 +336,11 @@ class _Readings(Head):
         return [*found, *answers]
 
     def has_answers(self, options: Options) -> bool:
-        """Return whether one prediction stands beside a label of more than two classes.
+        """Return whether one column of predictions stands beside a label of three or more words.
 
-        ``options`` are guessed arguments of :func:`read_predictions`, to which the given ones are
-        added.
+        The label then may hold the true answers. ``options`` are guessed arguments of
+        :func:`read_predictions` that name both; arguments that the user gave are used where it
+        lacks them.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         label = self.terms(options.get("label") or self.given.get("label"))
@@ -347,9 +350,10 @@ class _Readings(Head):
     def ending_alike(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
         """Return pairs of outcome and prediction without pairs such as obs_A with pred_B.
 
-        ``pairs`` are (options, condition), with arguments ``label`` and ``probs`` of
-        :func:`read_predictions`. A pair of plain columns is left out if its names end unlike, and
-        either of them has another pair in which they end alike, such as obs_A with pred_A.
+        ``pairs`` are (options, condition): arguments ``label`` and ``probs`` of
+        :func:`read_predictions`, and the condition in words under which they are right. A pair of
+        plain columns is left out if its names end unlike, and either of them has another pair in
+        which they end alike, such as obs_A with pred_A.
         """
         names = [(str(o.get("label", "")).strip('"'), str(o.get("probs", "")).strip('"'))
                  for o, _ in pairs]  # fmt: skip
@@ -363,12 +367,13 @@ class _Readings(Head):
         ]
 
     def several_labels(self) -> list[Reading]:
-        """Return readings of pairs such as p_A, y_A of columns: labels of a row, or models.
+        """Return suggestions for a table with pairs of columns such as p_A, y_A and p_B, y_B.
 
-        Columns of 0 and 1 are called after the columns of predictions but for their beginning.
-        There are two readings, for the commands ``audit`` and ``compare``, each with options of
-        :func:`read_predictions`; [] if there are no such pairs, or if predictions sum to 1 as they
-        do for one label.
+        The columns y of 0 and 1 are called after the columns p of probabilities but for their
+        beginning. There are two suggestions, each with options of :func:`read_predictions` and a
+        condition in words: rows with several labels (command ``audit``), or several models (command
+        ``compare``). [] if there are no such pairs, or if probabilities sum to 1 as they do for one
+        label.
         """
         if self.given.keys() - {"features"}:
             return []
@@ -398,12 +403,12 @@ class _Readings(Head):
         ]
 
     def shares(self) -> list[Reading]:
-        """Return the reading of two groups of columns that sum to 1: predictions, shares of votes.
+        """Return a list with the suggestion that columns of this table hold shares of votes, or [].
 
-        They must end alike, as pred_A, pred_B and actual_A, actual_B do, and the name of one group
-        must say that it holds shares; otherwise the list is empty. The reading sets ``probs`` and
-        ``votes``, arguments of :func:`read_predictions`, with the placeholder NUMBER for the number
-        of votes.
+        Two groups of columns sum to 1 in every row: predictions and shares. They must end alike, as
+        pred_A, pred_B and actual_A, actual_B do, and the name of one group must say that it holds
+        shares. The suggestion sets ``probs`` and ``votes``, arguments of :func:`read_predictions`,
+        with the placeholder NUMBER for the number of votes.
         """
         families = [in_order(names) for names in self.families([*self.numbers])]
         if self.given.keys() & {"probs", "label", "event"} or len(families) != 2:
@@ -419,10 +424,11 @@ class _Readings(Head):
     def of_votes(
         self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> list[Reading]:
-        """Return the reading of votes on each row, where ``pairs`` name no other outcome; or [].
+        """Return a list with the suggestion that columns of this table are votes, or [].
 
-        It sets ``votes``, an argument of :func:`read_predictions`. ``pairs`` are (options,
-        condition) of likely outcomes with predictions, ``probs`` the guessed options for the
+        It sets ``votes``, an argument of :func:`read_predictions`, and has the condition in words.
+        It is made only if the likely outcomes use no other columns: ``pairs`` are (options,
+        condition) of outcomes with predictions, and ``probs`` the guessed options for the
         predictions alone.
         """
         counts = self.votes(probs)
@@ -432,11 +438,12 @@ class _Readings(Head):
         return self.votes_of_raters(pairs, probs)
 
     def votes(self, probs: Sequence[Options]) -> list[Reading]:
-        """Return the reading of two columns of counts called after no and yes: votes of each row.
+        """Return a list with the suggestion that two columns of this table count votes, or [].
 
-        It sets ``votes``, an argument of :func:`read_predictions`. ``probs`` are the guessed
-        options for the predictions. [] if there are no such columns, or several, and unless there
-        is one prediction.
+        They are whole numbers ≥ 0, called after no and yes, as votes_no and votes_yes. The
+        suggestion sets ``votes``, an argument of :func:`read_predictions`, and has the condition in
+        words. ``probs`` are the guessed options for the predictions. [] also if several pairs of
+        columns fit, the user named an outcome, or ``probs`` does not have exactly one entry.
         """
         if self.given.keys() & {"label", "event", "votes"} or len(probs) != 1:
             return []
@@ -454,12 +461,13 @@ class _Readings(Head):
     def votes_of_raters(
         self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> list[Reading]:
-        """Return the reading of three or more numbered columns of no and yes: votes of each row.
+        """Return a list with the suggestion that columns are votes of raters, one each, or [].
 
-        It sets ``votes``, an argument of :func:`read_predictions`, to sums over these columns.
+        They are three or more columns of this table with numbered names and the words no and yes.
+        The suggestion sets ``votes``, an argument of :func:`read_predictions`, to sums over them.
         ``pairs`` are (options, condition) of likely outcomes with predictions, all of which have to
-        use one of these columns; ``probs`` are the guessed options for the predictions. Otherwise
-        it is [].
+        use one of these columns; ``probs`` are the guessed options for the predictions, exactly
+        one.
         """
         if "label" in self.given or len(probs) != 1:
             return []
@@ -601,12 +609,13 @@ class _Readings(Head):
     # --- answers -------------------------------------------------------------------------------
 
     def of_answers(self, probs: Sequence[Options], lacking: str) -> list[Reading]:
-        """Return readings in which one column is the model's answer and another the truth.
+        """Return suggestions in which one text column is the model's answer and another the truth.
 
-        A reading has arguments of :func:`read_predictions`, and the condition under which they are
-        right. Both columns hold the same words. Which is which makes no difference: the answer is
-        right where they are equal. ``probs`` are the guessed options for the confidence, and
-        ``lacking`` is the role that the user has not named. [] if no two columns fit.
+        Each has arguments of :func:`read_predictions`, and the condition in words under which they
+        are right. Both columns hold the same words. Which is which makes no difference: the answer
+        is right where they are equal. ``probs`` are the guessed options for the confidence, and
+        ``lacking`` ("label", "probs" or "predicted_label") is the role that the user has not named.
+        [] if no two columns fit.
         """
         if self.given.keys() & {"event"} or (
             "label" in self.given and lacking not in ("predicted_label", "probs")
@@ -639,8 +648,8 @@ class _Readings(Head):
         """Return z of a rank test whether right answers have higher confidences than wrong ones.
 
         z is standard normal without association, and positive if right answers have higher ones.
-        ``reading`` has options that name the columns of confidence, answer and truth; 0 if one
-        cannot be read.
+        ``reading`` is a suggestion whose options name the columns of confidence, answer and truth;
+        0 if one of them cannot be read.
         """
         said = {**self.given, **reading.options}
         p = numbers_of(self.frame.select(self.terms(said["probs"])[0].expr).to_series())
@@ -676,10 +685,10 @@ class _Readings(Head):
         )
 
     def constant_truths(self) -> list[str]:
-        """Return columns of text that are called the truth and hold a single word.
+        """Return the names of text columns that are called the truth and hold a single word.
 
-        It is the truth of one question that was asked often; another column, of answers, has to
-        hold the word among others.
+        It is the true answer to one question that was asked often; another column, of answers, has
+        to hold the word among others.
         """
         words = {n: {*self.words[n].to_list()} for n in self.words if self.is_text(n)}
         found = []
@@ -714,12 +723,12 @@ class _Readings(Head):
         return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
 
     def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
-        """Return readings of each column in ``probs`` that may be the confidence in an answer.
+        """Return suggestions of columns that may be the confidence in a model's answer.
 
-        A reading has arguments of :func:`read_predictions`, and the condition under which they are
-        right. ``a`` is the column of the answer and ``b`` the column of the true label; ``probs``
-        are the guessed options for predictions, and ``lacking`` is the role that the user has not
-        named.
+        Each has arguments of :func:`read_predictions`, and the condition in words under which they
+        are right. ``a`` is the column of the answer and ``b`` the column of the true label.
+        ``probs`` are the guessed options for predictions, of which each is tried, and ``lacking``
+        ("label", "probs" or "predicted_label") is the role that the user has not named.
         """
         found = []
         for options in probs:
@@ -745,11 +754,12 @@ class _Readings(Head):
         return found
 
     def of_confidence(self, answers: Sequence[Reading]) -> list[Reading]:
-        """Return readings of a confidence: in an answer, or with a label that says "right".
+        """Return suggestions for a confidence: in which answer, or with which label.
 
-        A reading has arguments of :func:`read_predictions`, and the condition under which they are
-        right. ``answers`` are the readings that name the answer. If there is none, it has the
-        placeholder COLUMN.
+        The label says whether an answer was right. Each suggestion has arguments of
+        :func:`read_predictions`, and the condition in words under which they are right. ``answers``
+        are the suggestions that name a column of answers. If there is none, the argument
+        ``predicted_label`` is the placeholder COLUMN.
         """
         labels = [n for n in self.words if key(n) in LABELS]
         if len(labels) != 1 or not self.keys(labels[0]) <= {"0", "1", "false", "true"}:
@@ -763,11 +773,11 @@ class _Readings(Head):
         return [*(others or [Reading({"predicted_label": "COLUMN"})]), right]
 
     def verdicts(self) -> list[Reading]:
-        """Return readings by which one word of a column says that an answer was right.
+        """Return suggestions by which one word of a column says that an answer was right.
 
-        A reading sets ``label``, an argument of :func:`read_predictions`, to a comparison with the
-        word. The confidences have to be higher in the rows with that word. [] if there is none, or
-        more than six.
+        Each sets ``label``, an argument of :func:`read_predictions`, to a comparison with the word,
+        such as ``verdict = 'correct'``, and has the condition in words. The confidences have to be
+        higher in the rows with that word. [] if there is none, or more than six.
         """
         found = []
         for options in self.probabilities():
@@ -785,10 +795,11 @@ class _Readings(Head):
     # --- grades, follow-up, and which pairs are likely -----------------------------------------
 
     def of_grades(self) -> list[Reading]:
-        """Return readings of a small table as counts of grades, for the command ``grades``; or [].
+        """Return suggestions to read this table as counts of grades, or [].
 
-        Grades are groups of rows with a predicted probability. A reading has options of
-        :func:`caltest.grade_tests`. [] if the user named columns already.
+        They are for the command ``grades``. Grades are groups of rows with a predicted probability,
+        one row each. A suggestion has options of :func:`caltest.grade_tests`, and the condition in
+        words. [] if the user named columns already.
         """
         if self.given:
             return []
@@ -805,10 +816,10 @@ class _Readings(Head):
         return [Reading(o, r.when, verb="grades") for o, r in zip(sided, readings, strict=True)]
 
     def both_sides(self, reading: Reading) -> Options:
-        """Return the option of a two-sided test, ``{"alternative": "two-sided"}``, or {}.
+        """Return the option of a two-sided test of grades, ``{"alternative": "two-sided"}``, or {}.
 
         It is {} for grades of credit, which are tested for a risk that is underestimated.
-        ``reading`` names the columns of counts; words in these names tell.
+        ``reading`` is a suggestion that names the columns of counts; words in these names tell.
         """
         words = {word for what in REQUIRED for word in key(str(reading.options[what])).split("_")}
         return {} if words & CREDIT_WORDS else {"alternative": "two-sided"}
@@ -834,11 +845,11 @@ class _Readings(Head):
     def followed(
         self, pairs: Sequence[tuple[Options, str]], probs: Sequence[Options]
     ) -> list[Reading]:
-        """Return readings in which rows were followed for a time.
+        """Return suggestions in which rows were followed for a time until an event or another end.
 
         Each sets ``event``, ``time`` and ``horizon``, arguments of :func:`read_predictions`, in
-        place of the label. ``pairs`` are (options, condition) of guessed outcomes with predictions,
-        ``probs`` the guessed options for predictions alone.
+        place of the label, and has the condition in words. ``pairs`` are (options, condition) of
+        guessed outcomes with predictions, ``probs`` the guessed options for predictions alone.
         """
         place = {"time": quoted(self.times[0]), "horizon": "NUMBER"}
         when = f"rows were followed for {self.times[0]}"
@@ -869,11 +880,12 @@ class _Readings(Head):
         return found
 
     def with_horizon(self, reading: Reading) -> Reading:
-        """Return a reading with the horizon that the name of its prediction says, if it does.
+        """Return a suggestion with the horizon that the name of its prediction says, if it does.
 
-        ``reading`` has options of :func:`read_predictions` for follow-up; its placeholder NUMBER is
-        replaced, and the condition says so. A column such as OS24 is the probability to survive, of
-        which the complement is read.
+        ``reading`` is the suggestion, arguments of :func:`read_predictions` for follow-up; the
+        placeholder NUMBER of its ``horizon`` is replaced, and its condition says so. A column such
+        as OS24 is the probability to survive, of which the complement is read. Otherwise it is
+        returned unchanged.
         """
         said = {**self.given, **reading.options}
         names = [root for term in self.terms(said.get("probs")) for root in term.roots]
@@ -892,13 +904,13 @@ class _Readings(Head):
         return replace(reading, options=options, when=f"{reading.when} and {when}")
 
     def endings(self, probs: Sequence[Options], place: Options, followed: str) -> list[Reading]:
-        """Return readings in which a value of a column is the event and other ends are competing.
+        """Return suggestions in which a value of a column is the event, and other ends compete.
 
-        They set arguments of :func:`read_predictions`. ``probs`` are the guessed options for
-        predictions, ``place`` the options for time and horizon, and ``followed`` the condition in
-        words that rows were followed. If there would be too many readings, the columns of
-        predictions stay a placeholder. The list is empty if no column of codes is related to the
-        predictions.
+        Each sets arguments of :func:`read_predictions`, and has the condition in words. ``probs``
+        are the guessed options for predictions, ``place`` the options for time and horizon, and
+        ``followed`` the condition that rows were followed. If there would be too many suggestions,
+        the column of predictions stays the placeholder COLUMN. The list is empty if no column of
+        codes is related to the predictions.
         """
         listed = [{}] if "probs" in self.given else probs
         first = self.terms(listed[0].get("probs") or self.given.get("probs")) if listed else []
@@ -963,9 +975,10 @@ class _Readings(Head):
     def telling(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
         """Return the pairs whose predictions clearly rank the outcomes; all of them if none does.
 
-        ``pairs`` are (options, condition), with arguments ``probs`` and ``label`` of
-        :func:`read_predictions`. For a guessed event (a pair with a condition), events have to have
-        higher predictions. All pairs are returned as well if one cannot be read.
+        ``pairs`` are (options, condition): arguments ``probs`` and ``label`` of
+        :func:`read_predictions`, and the condition in words under which they are right. A rank test
+        of the rows of this table decides. For a guessed event (a condition that is not ""), events
+        have to have higher predictions. All pairs are returned as well if one cannot be read.
         """
         scores = []
         for options, when in pairs:
@@ -1000,5 +1013,5 @@ class _Readings(Head):
 
 
 def min_max(a: str, b: str) -> tuple[str, str]:
-    """Return two names in alphabetical order, so that a pair is found in either order."""
+    """Return the names ``a`` and ``b`` in alphabetical order, so that a pair has one order."""
     return (a, b) if a <= b else (b, a)

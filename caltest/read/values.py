@@ -131,7 +131,10 @@ class EvaluatedCells:
         return self.chosen.terms[option][int(place)].name
 
     def is_plain(self, column: str) -> bool:
-        """Return whether "probs:0" or the like is a column of the table, not an expression."""
+        """Return whether a role was read from a plain column of the table, not from an expression.
+
+        ``column`` is its name in the frame, such as "probs:0".
+        """
         option, _, place = column.partition(":")
         return self.chosen.terms[option][int(place)].column is not None
 
@@ -257,10 +260,10 @@ class EvaluatedCells:
         return as_decimals(values) if self.part else values
 
     def _written(self, column: str, words: pl.Series) -> FloatArray:
-        """Return numbers (n,) written as text in the cells ``words``, NaN for missing ones.
+        """Return the numbers (n,) that the cells ``words`` hold as text, NaN for missing ones.
 
-        ``column`` is "probs:0" or the like. Percents with signs are divided by 100.
-        InvalidPredictionsError for other text, and for signs in some cells only.
+        ``column``, "probs:0" or the like, names them in messages. Percents with signs are divided
+        by 100. InvalidPredictionsError for other text, and for signs in some cells only.
         """
         import polars as pl
 
@@ -883,7 +886,10 @@ class EvaluatedCells:
 
     @cached_property
     def naming(self) -> Any:
-        """Context manager in which messages name rows and columns as the table does."""
+        """Context manager in which messages name these rows and columns as the table does.
+
+        It yields nothing.
+        """
         columns = [self.name(column) for column in self.of("probs")]
         label = self.name("label:0") if self.of("label") else ""
         first, last = (int(self.rows[k]) if self.rows.size else 0 for k in (0, -1))
