@@ -69,7 +69,7 @@ _LIMITS: Memo[Dependence] = Memo()
 def association(
     values: FloatArray | IntArray, residuals: FloatArray, group: IntArray | None
 ) -> float:
-    """Return z of the association between values of the rows and their residuals.
+    """Return z of the association between n values and the residuals of the same rows.
 
     z = Σ_g u_g / √Σ u_g², u_g = Σ_{i∈g} (v_i − v̄) r_i, with ``values`` v and ``residuals`` r of
     shape (n,). ``group`` (n,) numbers the clusters g; None makes each row its own. Weights or sizes
@@ -81,28 +81,31 @@ def association(
 
 
 class Agreeing(Protocol):
-    """Protocol of measured dependence: its degree λ, and draws of labels that have it."""
+    """Protocol of measured dependence of labels: its degree λ, and draws that have it."""
 
     def degree(self, dependence: Degree | None) -> Degree:
         """Return the dependence λ, in [0, 1]: ``dependence`` if given, else an upper limit.
 
-        The upper 95 % confidence limit is estimated from the labels. λ is a number, a pair for two
-        columns of clusters, or a :class:`Dependence` with limits of parts of the rows.
+        λ is 0 for independent labels and 1 for labels of a cluster that are one draw. The upper 95
+        % confidence limit is estimated from the labels. λ is a number, a pair for two columns of
+        clusters, or a :class:`Dependence` with limits of parts of the rows.
         """
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the factor by which draws with this dependence vary too little.
 
-        It is the variance of observed sums in clusters over the largest that λ allows. With
-        ``centred`` residuals are taken less their mean among rows with about the same prediction.
-        ``dependence`` is λ, or None to estimate it.
+        It is the variance of observed residual sums in clusters over the largest that the
+        dependence λ allows. With ``centred`` residuals are taken less their mean among rows with
+        about the same prediction. ``dependence`` is λ in [0, 1], or None to estimate it from the
+        labels.
         """
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of label vectors with this dependence λ.
+        """Return a generator of label vectors with this dependence.
 
-        None estimates λ. The generator is called as ``draw(seed, first, count)`` and returns
-        (count, n).
+        ``dependence`` is the degree λ in [0, 1], None to estimate it from the labels. The generator
+        is called as ``draw(seed, first, count)`` and returns the labels of replicates ``first``, …,
+        of shape (count, n).
         """
 
 
@@ -110,8 +113,10 @@ class Agreeing(Protocol):
 class Agreement:
     """Agreement of residuals within clusters: the statistics N and ρ of any label vectors.
 
-    ``likeliest`` (n,) is the most likely label of each row, ``probs`` (n, C) are the predictions of
-    the C components, and ``weights`` (n,) the w.
+    ``data`` are the rows, and ``coupling`` is the quantity that rows share, "label" or
+    "correctness". ``likeliest`` (n,) is the most likely label of each row, ``cluster`` (n,) its
+    cluster, from 0, ``quarter`` and ``size`` (n,) its quarter (0 to 3) by prediction and by cluster
+    size, ``probs`` (n, C) are the predictions of the C components, and ``weights`` (n,) the w.
 
     Notes
     -----
@@ -136,11 +141,12 @@ class Agreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling = "label") -> Agreement:
-        """Return the agreement for these data, from a cache if they were seen; O(n log n) once.
+        """Return the agreement of residuals for these data, from a cache if they were seen.
 
-        ``coupling`` is "label" or "correctness", which rows of a cluster may share. Quarters of the
-        rows are taken by the predicted probability of the event, or by the largest probability for
-        K > 2.
+        ``data`` have clusters. ``coupling`` is the quantity that rows may share: their "label",
+        or their "correctness", whether the most likely label is right. Quarters of the rows are
+        taken by the predicted probability of the event, or by the largest probability for more than
+        two classes. O(n log n) once.
         """
         known = _AGREEMENTS.setdefault(data, {})
         if coupling not in known:
@@ -167,26 +173,31 @@ class Agreement:
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return N overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
 
-        The parts are pairs of rows within quarters of the predictions, and within clusters of a
-        quarter of the sizes. ``centred`` is explained in the class.
+        N is the sum of products of residuals over pairs of rows in one cluster. The parts are pairs
+        within quarters of the predictions, and within clusters of a quarter of the sizes. With
+        ``centred`` residuals are less their mean in quarters of the predictions.
         """
         return self._pair_sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return ρ overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
 
-        Parts and ``centred`` are as in :meth:`__call__`. Entries are infinite where no residual
-        varies.
+        ρ is the sum of products of residuals over pairs of rows in one cluster, divided by the sum
+        of their squares. The parts are pairs within quarters of the predictions, and within
+        clusters of a quarter of the sizes. With ``centred`` residuals are less their mean in
+        quarters of the predictions. Entries are infinite where no residual varies.
         """
         values, squares = self._pair_sums(labels, centred)
         varying = squares > 1e-12 * (self.weights**2).sum()
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
     def _pair_sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
-        """Return (N, Σ_g Q_g) for label vectors ``labels`` (B, n), two arrays of shape (B, 9).
+        """Return (pair sums, square sums) of residuals for label vectors, two arrays (B, 9).
 
-        Column 0 is over all pairs of rows, the others are the eight parts. The class explains
-        ``centred``.
+        ``labels`` (B, n) are the label vectors. The first are sums of products of residuals over
+        pairs of rows in one cluster, the second sums of their squares. Column 0 is over all rows,
+        the others are over eight parts: quarters of the predictions, and of the cluster sizes. With
+        ``centred`` residuals are less their mean in quarters of the predictions.
         """
         if self.coupling == "correctness":
             labels = (labels != self.likeliest).astype(np.int64)
@@ -197,7 +208,7 @@ class Agreement:
 
     @property
     def counts(self) -> IntArray:
-        """Number of rows of every cluster, shape (G,)."""
+        """Number of rows of each of the G clusters, shape (G,)."""
         return np.bincount(self.cluster)
 
     def size_effect(self) -> float:
@@ -210,13 +221,13 @@ class Agreement:
         return association(self.counts[self.cluster], residuals, self.cluster)
 
     def limits(self) -> Dependence:
-        """Return the upper 95 % confidence limits of the dependence λ, overall and for parts.
+        """Return the upper 95 % confidence limits of the dependence λ, of all rows and of parts.
 
-        A part (quarter of the predictions, or of cluster sizes) has a limit of its own if its
-        observed labels agree more than labels drawn with the overall limit (p ≤ 0.05), centred or
-        not. Clusters in which one label excludes another then do not hide others that are copies.
-        See :class:`SharedRedraws`. The newest limits are cached, as an audit asks for them once for
-        every statistic.
+        λ in [0, 1] is the degree to which redrawn labels of a cluster agree. A part (quarter of the
+        predictions, or of cluster sizes) has a limit of its own if its observed labels agree more
+        than labels drawn with the overall limit (p ≤ 0.05), centred or not. Clusters in which one
+        label excludes another then do not hide others that are copies. See :class:`SharedRedraws`.
+        The newest limits are cached, as an audit asks for them once for every statistic.
         """
         rows = self.cluster, self.size, self.weights, self.data.probs, self.data.labels
         return _LIMITS.of(self._limits, self.coupling, *rows)
@@ -239,9 +250,10 @@ class Agreement:
         return Dependence(overall / AGREEMENT_STEPS, of_parts[:4], of_parts[4:])
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return ρ and its parts for B = 199 label vectors drawn with λ = step / 10.
+        """Return the agreement ρ and its parts for 199 label vectors drawn with λ = ``step`` / 10.
 
-        The shape is (B, 2, 9): replicate; centred residuals or not; ρ and its eight parts.
+        The shape is (199, 2, 9): replicate; residuals centred in quarters of the predictions, or
+        not; ρ of all rows and of eight parts.
         """
         draw = dependent(self.data, step / AGREEMENT_STEPS, self.coupling)
         if isinstance(draw, Lanes):
@@ -254,9 +266,10 @@ class Agreement:
         return np.concatenate(parts)
 
     def of_rows(self, dependence: Dependence) -> FloatArray:
-        """Return λ of every row, (n,), from limits of parts of the rows.
+        """Return the dependence λ of every row, (n,), from limits of parts of the rows.
 
-        It is the larger of the limits of its quarter by prediction and by size.
+        ``dependence`` has a limit for each quarter of the rows by prediction and by cluster size; a
+        row gets the larger of its two.
         """
         by_prediction, by_size = np.array(dependence.by_prediction), np.array(dependence.by_size)
         return np.maximum(by_prediction[self.quarter], by_size[self.size])
@@ -264,33 +277,37 @@ class Agreement:
     def degree(self, dependence: Degree | None) -> Dependence:
         """Return the upper limits of the dependence λ, given or estimated from the labels.
 
-        ``dependence`` is a number in [0, 1], limits that are returned as they are, or None to
-        estimate them. StatisticError for a pair, which is for two columns of clusters.
+        λ in [0, 1] is the degree to which labels of a cluster agree. ``dependence`` is a number,
+        limits that are returned as they are, or None to estimate them. The result has limits of all
+        rows and of quarters of them. StatisticError for a pair, which is for two columns of
+        clusters.
         """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
 
     def drawer(self, dependence: Degree | None) -> Drawer:
-        """Return a generator of label vectors that depend on each other within clusters by λ.
+        """Return a generator of label vectors that depend on each other within clusters.
 
-        ``dependence`` is λ, or None to estimate its upper limit. The generator is called as
-        ``draw(seed, first, count)`` and returns (count, n).
+        ``dependence`` is the degree λ in [0, 1], limits of it, or None to estimate its upper limit.
+        The generator is called as ``draw(seed, first, count)`` and returns (count, n).
         """
         return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
     def observed(self, centred: bool = False) -> float:
-        """Return N of the observed labels, the excess of squared sums over independence.
+        """Return N of the observed labels, the excess of squared residual sums over independence.
 
-        With ``centred`` residuals are centred in quarters of p. N is defined in the class.
+        N is the sum of products of residuals over pairs of rows in one cluster. With ``centred``
+        residuals are less their mean in quarters of the predictions.
         """
         return float(self(self.data.labels[None, :], centred)[0, 0])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return κ ≥ 1, the variance of observed sums in clusters over the largest that λ allows.
+        """Return κ ≥ 1, the variance of observed cluster sums over the largest that any λ allows.
 
-        It is 1 where no label can vary. Residuals of redraws are multiplied by √κ. ``dependence``
-        is λ, or None to estimate it; the class explains ``centred``.
+        ``dependence`` is not used: the largest variance is the one for λ = 1. κ is 1 where no label
+        can vary. Residuals of redraws are multiplied by √κ. With ``centred`` residuals are less
+        their mean in quarters of the predictions.
         """
         variance, joint = self.sums
         allowed = float((variance + joint).sum())
@@ -299,9 +316,11 @@ class Agreement:
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Two terms of the variance of every cluster's sum, (C,) each: at λ = 0, and per unit of λ.
+        """Two terms of the variance of every cluster's residual sum, (G,) each.
 
-        They are Σ w² v and Σ_{i≠j} w_i w_j c_ij.
+        The first is at λ = 0, the second per unit of λ. For G clusters they are Σ w² v and Σ_{i≠j}
+        w_i w_j c_ij over the rows of a cluster, with weights w, v_i the variance of a residual and
+        c_ij the covariance of two at λ = 1.
 
         For two classes v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j; for more v_i = 1 −
         |p_i|² and c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j, which costs O(K log
@@ -327,7 +346,8 @@ class Agreement:
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
     """Yield 199 label vectors of a generator, in batches (b, n) that fit in memory.
 
-    They have a fixed seed. ``n`` is the number of rows.
+    ``draw`` is the generator, called as ``draw(seed, first, count)``, here with a fixed seed. ``n``
+    is the number of rows.
     """
     at_once = max(1, AGREEMENT_BATCH // n)
     return (
@@ -337,11 +357,11 @@ def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
 
 
 def possible(most: float, replicates: Callable[[int], FloatArray]) -> int:
-    """Return the largest dependence that the data do not refute, as s = 10 λ in 0 … 10.
+    """Return the largest dependence that the data do not refute, as the integer 10 λ in 0 … 10.
 
-    ``replicates(s)`` draws the agreement under λ = s / 10; s is refuted if at most 5 % of the draws
-    are at or below ``most``, the observed agreement. Draws are an array (B,), such as ρ of B label
-    vectors.
+    ``replicates(s)`` draws the agreement of labels under the dependence λ = s / 10, an array (B,)
+    for B label vectors; s is refuted if less than 5 % of the draws are at or below ``most``, the
+    observed agreement.
     """
     highest = 0
     for step in range(1, AGREEMENT_STEPS + 1):
@@ -415,13 +435,14 @@ def _agreements(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class AgreementReader:
-    """Reader that computes ρ and its parts from redrawn binary outcomes, rows in order of clusters.
+    """Function of redrawn binary outcomes that computes their agreement ρ within clusters.
 
-    It adds up Σ_g x_a x_b and Σ_g x_a M_b for quarters a and b, where x are the sums of residuals
-    of a cluster and M its weights. These give N with any mean of the quarters, so that residuals
-    are read once for both centrings. Cluster g has the rows ``starts[g]:starts[g + 1]`` and the
-    class of size ``size[g]``; ``expected`` and ``mass`` are the sums of w p and of w by cluster and
-    quarter.
+    Parts of the rows have a ρ of their own. Rows are read in the order of clusters. It adds up Σ_g
+    x_a x_b and Σ_g x_a M_b for quarters a and b of the predictions, where x are the sums of
+    residuals of cluster g and M its weights. These give the agreement with any mean of the
+    quarters, so that residuals are read once, centred and not. Cluster g has the rows
+    ``starts[g]:starts[g + 1]`` of ``order`` and the quarter ``size[g]`` of sizes; ``expected`` and
+    ``mass`` (G, 4) are the sums of w p and of w by cluster and quarter.
     """
 
     order: IntArray
@@ -437,7 +458,10 @@ class AgreementReader:
 
     @classmethod
     def of(cls, a: Agreement) -> AgreementReader:
-        """Return the reader of an agreement ``a``, rows in order of clusters; O(n log n)."""
+        """Return the reader for ``a``, the agreement of rows with their clusters and quarters.
+
+        O(n log n) for n rows.
+        """
         order = np.argsort(a.cluster, kind="stable")
         ordered = a.cluster[order]
         starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), order.size)
@@ -452,10 +476,12 @@ class AgreementReader:
         return cls(order, starts, rows, size, expected, mass, fixed, total)
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return ρ and its eight parts for B redraws, shape (B, 2, 9).
+        """Return the agreement ρ and its eight parts for B redraws, shape (B, 2, 9).
 
-        ``events`` (n, B) are outcomes, 1 for the event (label 0), with rows in order of clusters.
-        The second axis is: residuals centred in quarters of the prediction, or not.
+        ``events`` (n, B) are outcomes, 1 for the event (label 0), with rows in order of clusters. ρ
+        is the sum of products of residuals over pairs in one cluster over the sum of squares. The
+        second axis is: residuals centred in quarters of the prediction, or not. The third is: all
+        rows, four quarters by prediction, four by cluster size.
         """
         lanes = events.shape[1]
         products, with_mass = np.zeros((2, 4, 4, 4, lanes))
@@ -466,7 +492,7 @@ class AgreementReader:
         return np.moveaxis(np.array(parts), 2, 0)
 
     def _mean(self, hits: FloatArray) -> FloatArray:
-        """Return the mean residual of every quarter of the predictions, shape (4, B).
+        """Return the mean residual of every quarter of the predictions in B redraws, shape (4, B).
 
         ``hits`` (4, 4, B) are weighted events by quarter of the cluster sizes and of the
         predictions.
@@ -478,7 +504,7 @@ class AgreementReader:
         self, m: FloatArray, products: FloatArray, with_mass: FloatArray, hits: FloatArray,
         squared_hits: FloatArray, slopes: FloatArray,
     ) -> FloatArray:  # fmt: skip
-        """Return ρ and its eight parts, (9, B), for redraws centred by ``m``.
+        """Return the agreement ρ and its eight parts, (9, B), for B redraws centred by ``m``.
 
         ``m`` (4, B) are mean residuals of the quarters of the predictions. With x_a the residual
         sum of quarter a in a cluster and M_b the weight of quarter b, ``products`` are Σ x_a x_b
@@ -501,9 +527,9 @@ class AgreementReader:
 
 
 def _summed(code: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Return sums of ``values`` (n,) by ``code`` (n,), in rows of four quarters, (size / 4, 4).
+    """Return sums of ``values`` (n,) by group and quarter, shape (size / 4, 4).
 
-    A code below ``size`` is 4 times the number of a group plus the quarter.
+    ``code`` (n,) is 4 times the number of a value's group plus its quarter, below ``size``.
     """
     return np.bincount(code, values, size).astype(np.float64).reshape(-1, 4)
 
@@ -580,8 +606,8 @@ def _joint_hits(p, w, starts, out):  # type: ignore[no-untyped-def]
 class CrossedAgreement:
     """Agreement of residuals of rows that share a cluster of the first column, the second, or both.
 
-    ``columns`` are the agreements within either column; ``both`` is the agreement of rows that
-    share both clusters, None if there are no such rows.
+    ``columns`` are the agreements within the clusters of each column alone; ``both`` is the
+    agreement of rows that share both clusters, None if there are no such rows.
     """
 
     columns: tuple[Agreement, Agreement]
@@ -589,9 +615,10 @@ class CrossedAgreement:
 
     @classmethod
     def of(cls, data: Predictions, coupling: Coupling) -> CrossedAgreement:
-        """Return the agreements within two columns of clusters; rows sharing both count once.
+        """Return the agreement of residuals within the two columns of clusters that ``data`` have.
 
-        ``coupling`` is "label" or "correctness", what rows of a cluster may share.
+        ``coupling`` is the quantity that rows may share: their "label", or their "correctness",
+        whether the most likely label is right. Rows that share both clusters are counted once.
         """
         assert data.clusters is not None
         assert data.crossed is not None
@@ -605,29 +632,38 @@ class CrossedAgreement:
 
     @cached_property
     def limits(self) -> TwoWayAgreement:
-        """Upper limits (λ₁, λ₂), one for each column, each if the λ of the other column is 0."""
+        """Upper limits (λ₁, λ₂) of the dependence in [0, 1], one for each column of clusters.
+
+        Each holds if the λ of the other column is 0.
+        """
         first, second = (column.limits().overall for column in self.columns)
         return first, second
 
     @cached_property
     def joint(self) -> TwoWayAgreement:
-        """Sums V1 of covariances c_ij over pairs of rows in one cluster, one for each column."""
+        """Sums of covariances c_ij over pairs in one cluster, one for each column of clusters.
+
+        c_ij is the covariance of two residuals whose labels are one draw (λ = 1).
+        """
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
 
     def observed(self, centred: bool = False) -> float:
         """Return N = N_a + N_b − N_ab of the observed labels, for columns a and b of clusters.
 
-        N is as in :class:`Agreement`, which also explains ``centred``.
+        N is the sum of products of residuals over pairs of rows in one cluster, N_ab over pairs
+        that share both. With ``centred`` residuals are less their mean in quarters of the
+        predictions.
         """
         both = 0.0 if self.both is None else self.both.observed(centred)
         return sum(column.observed(centred) for column in self.columns) - both
 
     def inflation(self, limits: TwoWayAgreement, centred: bool = False) -> float:
-        """Return κ ≥ 1, the factor by which draws with these λ vary too little.
+        """Return κ ≥ 1, the factor by which draws with given dependences vary too little.
 
-        It is the variance of observed sums over the largest that draws with the ``limits`` (λ₁, λ₂)
-        of both columns allow. :class:`Agreement` explains ``centred``.
+        ``limits`` are the dependences (λ₁, λ₂) of both columns of clusters. κ is the variance of
+        observed residual sums over the largest that draws allow in the ratio of these limits. With
+        ``centred`` residuals are less their mean in quarters of the predictions.
         """
         variance = float(self.columns[0].sums[0].sum())
         # The strongest draw in the ratio of both limits, with √λ₁ + √λ₂ = 1.
@@ -639,11 +675,13 @@ class CrossedAgreement:
 
 @dataclass(frozen=True, eq=False)
 class TwoColumns:
-    """Dependence along two columns of clusters, each with its own coupling.
+    """Dependence of labels along two columns of clusters, each with its own coupling.
 
-    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij, which needs √λ₁ +
-    √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0. ``first`` and
-    ``second`` measure the agreement within the clusters of each column.
+    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij for residuals r,
+    clusters a and b of both columns, and c_ij the covariance of labels that are one draw, which
+    needs √λ₁ + √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0.
+    ``couplings`` are the quantities that rows share by column, "label" or "correctness";
+    ``first`` and ``second`` measure the agreement of residuals for each of them.
     """
 
     data: Predictions
@@ -652,11 +690,13 @@ class TwoColumns:
     second: CrossedAgreement
 
     def degree(self, dependence: Degree | None) -> TwoWayAgreement:
-        """Return (λ₁, λ₂): ``dependence`` if given, else the upper limits of both columns.
+        """Return the dependences (λ₁, λ₂) of both columns of clusters, given or estimated.
+
+        They are ``dependence`` if given, else upper limits.
 
         If √λ₁ + √λ₂ > 1, one estimated λ is lowered until the sum is 1: the choice that keeps the
-        larger λ₁ V1_a + λ₂ V1_b, with V1 the ``joint`` of each column's clusters. StatisticError
-        for a ``dependence`` that is no pair.
+        larger λ₁ V_a + λ₂ V_b, with V the sum of covariances over pairs of rows in one cluster of a
+        column. StatisticError for a ``dependence`` that is no pair.
         """
         if isinstance(dependence, tuple):
             return dependence
@@ -673,7 +713,8 @@ class TwoColumns:
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the factor by which draws with these λ vary too little, for both columns.
 
-        ``dependence`` and ``centred`` are as in :meth:`Agreeing.inflation`.
+        ``dependence`` is (λ₁, λ₂), one for each column of clusters, or None to estimate it. With
+        ``centred`` residuals are taken less their mean among rows with about the same prediction.
         """
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
@@ -719,10 +760,10 @@ class Dependence:
 
     @classmethod
     def of(cls, degree: Degree, column: int = 0) -> Dependence:
-        """Return the limits that ``degree`` stands for.
+        """Return the limits of λ that ``degree`` stands for, of all rows and of parts of them.
 
         A number is the λ of all rows; a pair has one λ for each column of clusters, of which
-        ``column`` is taken. Limits are returned as they are.
+        ``column`` (0 or 1) is taken. Limits are returned as they are.
         """
         if isinstance(degree, Dependence):
             return degree
@@ -731,7 +772,7 @@ class Dependence:
 
     @property
     def largest(self) -> float:
-        """The largest of the limits."""
+        """The largest of the limits of λ, over all rows and the eight quarters."""
         return max(self.overall, *self.by_prediction, *self.by_size)
 
 
@@ -742,13 +783,15 @@ Degree = float | TwoWayAgreement | Dependence
 def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Coupling) -> Drawer:
     """Return a generator of labels that depend on each other within clusters, or near in time.
 
-    λ is one number, one for every row, or a pair for two columns of clusters. ``couplings`` name
-    what the shared draw of a column decides: the label, or whether the most likely label is right.
-    For more than two classes both columns decide the same.
+    ``data`` have clusters, one column or two, or a time series with a horizon h. ``dependence`` is
+    the degree λ in [0, 1]: one number, one for every row (n,), or a pair for two columns.
+    ``couplings`` name what the shared draw of a column decides: the "label", or "correctness",
+    whether the most likely label is right. For more than two classes both columns decide the same.
+    The generator is called as ``draw(seed, first, count)`` and returns (count, n).
 
     A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
     common draw with probability √λ. Then E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij exactly, with
-    c_ij the value of a common draw. Clusters are a series with h = 1. ``dependence`` is λ.
+    residuals r, times t, and c_ij the value of a common draw. Clusters are a series with h = 1.
     """
     couplings, horizon, degrees = couplings or ("label",), data.horizon or 1, np.asarray(dependence)
     if data.horizon is None:
@@ -777,9 +820,10 @@ class ClusterDrawer:
     """Generator of dependent label vectors for K > 2 classes; each depends on seed and number only.
 
     ``cluster`` (C, n) numbers the clusters of C = 1 or 2 columns, or holds times. ``sharing`` (C,
-    n) has the probability √λ_i that row i joins the draw of its first cluster, and of either: see
+    n) has the probability √λ_i that row i joins the draw of its first cluster, and of either; see
     :func:`dependent`. ``probs`` (n, K) are the predictions, ``upto`` their cumulative sums,
-    ``coupling`` what rows share, and ``horizon`` the length of a block of times, 1 for clusters.
+    ``coupling`` what rows share ("label" or "correctness"), and ``horizon`` the length of a block
+    of times, 1 for clusters.
     """
 
     probs: FloatArray = field(repr=False)
@@ -792,8 +836,8 @@ class ClusterDrawer:
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of replicates ``first``, …, ``first + count − 1``, shape (count, n).
 
-        ``seed`` holds two words; labels are written into ``out`` (≥ count, n) if it is given.
-        O(count n K).
+        ``seed`` is the pair of integers that keys the random stream; labels are written into
+        ``out`` (≥ count, n) if it is given. O(count n K).
         """
         shape, words = (count, len(self.probs)), stream_keys(seed, first, count)
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
@@ -807,10 +851,10 @@ class ClusterDrawer:
         return labels
 
     def _fill(self, key: Words, twist: Words, cluster: IntArray, labels: IntArray) -> None:
-        """Draw one label vector from each stream into ``labels``, with the clusters ``cluster``.
+        """Draw B label vectors, one from each random stream, into ``labels`` (B, n).
 
-        ``key`` and ``twist`` (B,) are the words of the streams, ``labels`` has shape (B, n), and
-        ``cluster`` (C, n) the numbers of the clusters, or of the blocks of times.
+        ``key`` and ``twist`` (B,) are the words that key the streams, and ``cluster`` (C, n) the
+        numbers of the clusters of C columns, or of the blocks of times.
         """
         n_common = int(cluster.max()) + 1
         if self.coupling == "label":

@@ -26,10 +26,10 @@ FAR = 0.1
 def start(n_classes: int) -> FloatArray:
     """Return the state of the bets before the first row, all wealth at its prior share.
 
-    It is a vector of shape (1482,), or (1537 + 61 K,) for K > 2 classes. It begins with ten
+    It is a vector of shape (1482,), or (1536 + 61 K,) for K > 2 classes. It begins with ten
     scalars, whose indices are ``ROWS`` … ``NOW``; then come the wealth of the experts that bet from
     the first row on, of late experts, and the tree of shifts. For K > 2 the bets on the top class
-    are followed by those on all classes.
+    are followed by bets on all classes.
     """
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0
@@ -60,12 +60,13 @@ def class_prior(n_classes: int) -> FloatArray:
 def bet(
     probs: FloatArray, labels: IntArray, weights: FloatArray, mode: int, state: FloatArray
 ) -> FloatArray:
-    """Bet on every row, one after the other; return the log wealth after each, (n,).
+    """Bet on n rows, one after the other; return the log wealth after each, (n,).
 
-    ``probs`` (n, K), ``labels`` (n,) and ``weights`` (n,) are rows; a bet of weight w ≤ 1 stakes
-    that share of the wealth. ``mode`` is STATIC (all experts bet from the first row on), CHANGE
-    (only experts that start late) or MONITOR (both). The ``state`` is updated in place. For two
-    classes the event is class 0. O(n (220 + 60 K)) after the first use, which compiles.
+    ``probs`` (n, K), ``labels`` (n,) and ``weights`` (n,) are the rows; a bet of weight w ≤ 1
+    stakes that share of the wealth. ``mode`` is STATIC (all experts bet from the first row on),
+    CHANGE (only experts that start late) or MONITOR (both). The ``state`` of all experts, see
+    :func:`start`, is updated in place. For two classes the event is class 0. O(n (220 + 60 K))
+    after the first use, which compiles.
     """
     n, n_classes = probs.shape
     if n > ROWS_BETWEEN_CHECKS:
@@ -121,10 +122,10 @@ def bet_at_times(
 
 
 def scalar(states: FloatArray, which: int) -> FloatArray:
-    """Return a scalar of each state, (h,), from ``states`` (h, size).
+    """Return one scalar of the betting state of h processes, (h,), from ``states`` (h, size).
 
-    ``which`` is its index, for example ``NOW``, the log wealth. For K > 2 the scalars of the bets
-    on all classes are taken, which are stored after the bets on the top class.
+    ``which`` is its index, for example ``NOW``, the log wealth. For more than two classes the
+    scalars of the bets on all classes are taken, which are stored after the bets on the top class.
     """
     first = 0 if states.shape[1] == TWO_CLASSES else TWO_CLASSES
     return states[:, first + which]
@@ -135,11 +136,12 @@ Leader = tuple[float, str, Callable[[FloatArray], FloatArray]]
 
 
 def leader(state: FloatArray, n_classes: int, mode: int) -> Leader:
-    """Return (log wealth, description, curve) of the expert with the largest wealth; O(K).
+    """Return (log wealth, description, curve) of the betting expert with the largest wealth; O(K).
 
-    The description is for messages, such as "predictions too high"; the curve is a function that
-    recalibrates p in (0, 1), same shape. ``state`` is the state of the bets, see :func:`start`, and
-    ``mode`` as in :func:`bet`.
+    The description is for messages, such as "too high by 0.5 in log-odds"; the curve is a function
+    that recalibrates p in (0, 1), same shape. ``state`` is the state of the bets on ``n_classes``
+    classes, see :func:`start`, and ``mode`` says which experts bet: STATIC, CHANGE or MONITOR, as
+    in :func:`bet`.
     """
     with np.errstate(divide="ignore"):  # some wealth is lost for good
         earned, words, curve = _of_two(state[:TWO_CLASSES], mode)
@@ -154,7 +156,8 @@ def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
     """Return the log wealth of each of the ``n_flat`` experts outside the tree, (n_flat,).
 
     It is the sum of the pool that bets from the first row on and the pool of late starts, or the
-    latter alone if ``mode`` is CHANGE. ``state`` is the state of the bets, see :func:`start`.
+    latter alone if ``mode`` is CHANGE (late experts only). ``state`` is the state of the bets, see
+    :func:`start`.
     """
     flat, late = state[SCALARS:][:n_flat], state[SCALARS + n_flat :][:n_flat]
     moved = np.log(late) + state[LATE_SCALE]
@@ -166,8 +169,8 @@ def _pools(state: FloatArray, n_flat: int, mode: int) -> FloatArray:
 def _of_two(state: FloatArray, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the leading expert for two classes.
 
-    See :func:`leader`; ``state`` is the state of the bets for two classes. ``mode`` is as in
-    :func:`bet`.
+    The curve is a function that recalibrates p in (0, 1). ``state`` is the state of the bets for
+    two classes, see :func:`start`; ``mode`` says which experts bet: STATIC, CHANGE or MONITOR.
     """
     flat = _pools(state, N_FLAT, mode)
     late = state[LATE_AT + N_FLAT : TREE_AT].reshape(N_CELLS, 10)
@@ -205,8 +208,9 @@ def _of_two(state: FloatArray, mode: int) -> Leader:
 def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
     """Return (log wealth, description, curve) of the leading expert on all of K classes.
 
-    See :func:`leader`; ``state`` is the part of the state after the bets on the top class. ``K`` is
-    the number of classes, ``mode`` as in :func:`bet`.
+    The curve is a function that recalibrates p in (0, 1). ``state`` is the part of the state after
+    the bets on the top class, see :func:`start`; ``K`` is the number of classes, and ``mode`` says
+    which experts bet: STATIC, CHANGE or MONITOR.
     """
     flat = _pools(state, 22 + 22 * K, mode)
     j = int(flat.argmax())
@@ -228,15 +232,19 @@ def _of_many(state: FloatArray, K: int, mode: int) -> Leader:
 
 
 def _logistic(p: FloatArray, b: float, a: float, low: float = 0.0, high: float = 1.0) -> FloatArray:
-    """Return σ(b logit p + a) where ``low`` ≤ p ≤ ``high``, and p elsewhere, same shape."""
+    """Return σ(b logit p + a) where ``low`` ≤ p ≤ ``high``, and p elsewhere, same shape as ``p``.
+
+    σ is the logistic function; ``b`` is a slope and ``a`` a shift of the log-odds.
+    """
     q = 1.0 / (1.0 + np.exp(-b * np.log(p / (1.0 - p)) - a))
     return np.where((p >= low) & (p <= high), q, p)
 
 
 def _random(noise: float, words: str, target: float) -> tuple[str, Callable[..., FloatArray]]:
-    """Return (description, curve) of an expert for label noise: q = (1 − noise) p + noise · target.
+    """Return (description, curve) of an expert for label noise, q = (1 − noise) p + noise · target.
 
-    ``words`` end the description, "2 % of outcomes are random".
+    The curve is the function from predictions p to q, ``noise`` the share of random outcomes, and
+    ``target`` their probability. ``words`` end the description: "2 % of outcomes are random".
     """
     return f"{100 * noise:g} % of outcomes {words}", lambda p: (1.0 - noise) * p + noise * target
 
@@ -246,7 +254,7 @@ def _confidence(slope: float) -> str:
 
 
 def _shifted(shift: float) -> str:
-    """Return a phrase such as "too low by 0.5 in log-odds", for a positive shift."""
+    """Return a phrase on a shift of the log-odds, such as "too low by 0.5 in log-odds" for 0.5."""
     return f"too {'low' if shift > 0.0 else 'high'} by {abs(shift):.2g} in log-odds"
 
 
@@ -284,9 +292,9 @@ def _signed_powers(least: int, most: int) -> FloatArray:
 
 
 def _lines() -> FloatArray:
-    """Return the experts σ(b z + a) as rows (slope b, shift a, prior share), (L, 3).
+    """Return the L experts σ(b z + a) as rows (slope b, shift a, prior share), (L, 3).
 
-    z is the log-odds of the prediction; rows are sorted by slope.
+    z is the log-odds of the prediction and σ the logistic function; rows are sorted by slope.
     """
     # Shifts ± 2⁻⁸ … 2 and slopes exp(± 2⁻⁷ … 1): close together where errors are small.
     shifts, slopes = _signed_powers(-8, 1), np.exp(_signed_powers(-7, 0))
@@ -360,7 +368,7 @@ NESTED_PRIOR = np.append(0.5, np.full(16, 0.5 / 16))
 
 @inlined
 def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
-    """Multiply the wealth ``pool`` (m,) by ``ratios`` (m,) in place, and return its sum.
+    """Multiply the wealth of m experts, ``pool`` (m,), by ``ratios`` (m,) in place; return its sum.
 
     Subnormal numbers, which are slow, become 0.
     """
@@ -377,12 +385,12 @@ def multiplied(pool: FloatArray, ratios: FloatArray) -> float:
 def settled(
     s: FloatArray, mode: int, flat: FloatArray, late: FloatArray, prior: FloatArray, rows: float
 ) -> None:
-    """Finish a group of rows: start late experts every 32 rows, and rescale wealth.
+    """Finish the bets on a group of rows: start late experts every 32 rows, and rescale wealth.
 
     Rescaling prevents overflow. ``s`` are the ten scalars with which the state begins, see
     :func:`start`, ``flat`` and ``late`` the wealth of the experts that bet from the first row on
-    and of late ones (changed in place), ``prior`` the shares of new late experts, ``rows`` the
-    number of rows of the group. ``mode`` is as in :func:`bet`.
+    and of late ones (all changed in place), ``prior`` the shares of new late experts, ``rows`` the
+    number of rows of the group. ``mode`` is STATIC, CHANGE or MONITOR, as in :func:`bet`.
     """
     starts = (s[ROWS] + rows) // EVERY - s[ROWS] // EVERY
     s[ROWS] += rows
@@ -436,9 +444,10 @@ def factors(
     """Write the wealth factors that one row gives each expert; return its leaf of the tree.
 
     ``p`` and ``rest`` = 1 − p are the prediction, ``happened`` the outcome (0 or 1), ``weight`` the
-    stake, and ``powers`` and ``e`` work space, one entry for each slope and each line of
-    :func:`_lines`. ``q`` receives the factors of the experts outside the tree, ``d`` (11,) the
-    factors of the shifts. The leaf is the number of the interval that p falls into.
+    stake, a share of the wealth, and ``powers`` and ``e`` work space, one entry for each slope and
+    each line of :func:`_lines`. ``q`` receives the factors of the experts outside the tree, ``d``
+    (11,) the factors of the shifts. The leaf of the tree of shifts is the number (from 0) of the
+    interval that p falls into.
     """
     right = p if happened else rest
     per = 1.0 / max(right, 1e-100)
@@ -467,10 +476,11 @@ def factors(
 
 @inlined
 def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> float:
-    """Update the tree by the factors of one row; return the factor of the tree's wealth.
+    """Update the tree of shifts by the factors of one row; return the factor of the tree's wealth.
 
-    ``tree`` (2 LEAVES, 11) has the shares of shifts at each node, ``stop`` (2 LEAVES,) the
-    probability of stopping there, ``d`` (11,) the factors of the shifts for the row in ``leaf``.
+    ``tree`` (2 LEAVES, 11) has the shares of 11 shifts of the log-odds at each node, ``stop``
+    (2 LEAVES,) the odds of stopping there, ``d`` (11,) the factors of the shifts for the row in
+    ``leaf``. Both arrays are changed in place.
     """
     i, gained = leaf + LEAVES, 0.0
     while i >= 1:
@@ -494,8 +504,8 @@ def climbed(tree: FloatArray, stop: FloatArray, leaf: int, d: FloatArray) -> flo
 def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) -> None:
     """Bet on rows (n, 4) with columns p(event), p(no event), event 0/1, weight.
 
-    ``mode`` is as in :func:`bet`. ``state`` is changed in place; ``path`` (n,) receives the log
-    wealth after each row. Some 0.3 µs a row.
+    ``mode`` is STATIC, CHANGE or MONITOR, as in :func:`bet`. ``state``, the wealth of all experts,
+    is changed in place; ``path`` (n,) receives the log wealth after each row. Some 0.3 µs a row.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
@@ -536,12 +546,14 @@ def bet_two(rows: FloatArray, mode: int, state: FloatArray, path: FloatArray) ->
 def bet_times(
     rows: FloatArray, sizes: IntArray, mode: int, state: FloatArray, path: FloatArray
 ) -> None:
-    """Bet on rows as :func:`bet_two`, in groups of these sizes whose rows may depend on each other.
+    """Bet on rows in T groups whose rows may depend on each other, with one bet for each group.
 
-    ``sizes`` (T,) are the rows of each group, and ``path`` (T,) receives the log wealth after each;
-    ``mode`` and ``state`` are as in :func:`bet`. The factor of an expert for a group is the mean of
-    its factors for the rows, each of which has mean 1 given the past; the tree likewise. The shares
-    of the tree may be any function of the past; each of m rows moves them as a bet of one m-th.
+    ``rows`` (n, 4) are p(event), p(no event), event 0/1 and weight. ``sizes`` (T,) are the rows of
+    each group, and ``path`` (T,) receives the log wealth after each; ``mode`` is STATIC, CHANGE or
+    MONITOR, and ``state``, the wealth of all experts, is changed in place, as in :func:`bet`. The
+    factor of an expert for a group is the mean of its factors for the rows, each of which has mean
+    1 given the past; the tree likewise. The shares of the tree may be any function of the past;
+    each of m rows moves them as a bet of one m-th.
     """
     s, flat = state[:SCALARS], state[SCALARS:LATE_AT]
     late = state[LATE_AT:TREE_AT]
@@ -598,11 +610,12 @@ def bet_many(
     probs: FloatArray, labels: IntArray, weights: FloatArray, mode: int, state: FloatArray,
     prior: FloatArray, path: FloatArray,
 ) -> None:  # fmt: skip
-    """Bet on rows of K > 2 classes; ``path`` holds the wealth of the top class on the way in.
+    """Bet on n rows of K > 2 classes by experts on all classes, after the bets on the top class.
 
-    ``probs`` (n, K), ``labels`` (n,), ``weights`` (n,) are rows and ``mode`` is as in :func:`bet`;
-    ``state`` is changed in place, ``prior`` are the shares of new late experts, and ``path`` (n,)
-    receives the log wealth after each row.
+    ``probs`` (n, K), ``labels`` (n,), ``weights`` (n,) are the rows and ``mode`` is STATIC, CHANGE
+    or MONITOR, as in :func:`bet`; ``state``, the wealth of the experts on all classes, is changed
+    in place, and ``prior`` are the shares of new late experts. ``path`` (n,) holds the log wealth
+    of the bets on the top class after each row; it receives the log wealth of both kinds of bets.
     """
     n, K = probs.shape
     n_flat, n_noise = len(prior), len(NOISE)

@@ -106,7 +106,7 @@ class SharedRedraws(LabelScheme):
 
     @property
     def couplings(self) -> tuple[Coupling, Coupling]:
-        """Couplings along both columns of clusters, "label" or "correctness" each.
+        """Quantity that rows share along both columns of clusters, "label" or "correctness" each.
 
         They are equal unless the scheme names two.
         """
@@ -114,11 +114,12 @@ class SharedRedraws(LabelScheme):
         return one if isinstance(one, tuple) else (one, one)
 
     def each(self, data: Predictions) -> tuple[SharedRedraws, ...]:
-        """Return the schemes to try: one for each coupling, unless both draw the same labels.
+        """Return the schemes to try: one for each quantity that rows of a cluster may share.
 
-        With two classes they are the same where one label is the likelier in all rows. Two columns
-        of clusters try every pair of couplings, but only equal pairs for more than two classes.
-        StatisticError if the scheme has another horizon than the data.
+        These are the label, and correctness (whether the most likely label is right). With two
+        classes they are the same where one label is the likelier in all rows, and one scheme is
+        returned. Two columns of clusters try every pair, but only equal pairs for more than two
+        classes. StatisticError if the scheme has another horizon than the data.
         """
         if self.horizon not in (None, data.horizon):
             raise StatisticError(f"{self!r} is for data with horizon={self.horizon}")
@@ -134,22 +135,28 @@ class SharedRedraws(LabelScheme):
         return tuple(replace(self, horizon=data.horizon, coupling=kind) for kind in kinds)
 
     def _votes(self, data: Predictions) -> Votes | None:
-        """Return the votes of items, whose labels are drawn from Dirichlet-multinomial laws.
+        """Return the items and their counts of votes if labels are drawn as votes of items.
 
-        None if the clusters of ``data`` are no items with several votes, or correctness is shared.
+        Their labels have Dirichlet-multinomial laws. None if the clusters of ``data`` are no items
+        with several votes, or correctness is shared.
         """
         return votes_of(data) if self.coupling in (None, "label") else None
 
     def vote_draws(self, data: Predictions) -> VoteDraws | None:
-        """Return a drawer of counts where clusters are items with several votes, else None."""
+        """Return a drawer of counts of votes by item and class; None without items with votes.
+
+        Clusters of ``data`` are then items with several votes. It also draws labels of rows; see
+        :class:`VoteDraws`.
+        """
         votes = self._votes(data)
         return None if votes is None else Overdispersion(data, votes).drawer(self.dependence)
 
     def agreements(self, data: Predictions) -> list[tuple[SharedRedraws, Agreeing]]:
-        """Return (scheme, measured dependence) for each scheme to try, one for each coupling.
+        """Return (scheme, measured dependence) for each scheme to try on ``data``, as a list.
 
-        The dependence can estimate λ and draw labels with it
-        (:class:`~caltest.nulls.agreement.Agreeing`).
+        There is one for each quantity that rows may share, label and correctness. The measured
+        dependence (:class:`~caltest.nulls.agreement.Agreeing`) can estimate the degree λ, and draw
+        labels with it. StatisticError for couplings or a horizon that do not fit the data.
         """
         schemes = self.each(data)
         if (votes := self._votes(data)) is not None:
@@ -204,10 +211,10 @@ class WildSigns(Scheme):
 def _signs(
     draw: SharedLanes, rows: IntArray, seed: Seed, first: int, count: int, out: object = None
 ) -> IntArray:
-    """Return random signs +1 and −1, (count, n), of replicates from ``first`` on.
+    """Return random signs +1 and −1, (count, n), of replicates ``first``, …, ``first + count − 1``.
 
-    ``draw`` draws one outcome for each cluster, and ``rows`` (n,) are the cluster numbers; ``out``
-    is not used.
+    ``draw`` draws one binary outcome for each cluster, and ``rows`` (n,) are the cluster numbers of
+    the rows; ``seed`` is the pair of integers that keys the random stream, and ``out`` is not used.
     """
     return 1 - 2 * draw(seed, first, count)[:, rows]
 
@@ -234,9 +241,10 @@ class OneRowPerCluster(Scheme):
         whole("draws", self.draws)
 
     def rows(self, data: Predictions, rng: np.random.Generator) -> IntArray:
-        """Return the indices of one random row of every cluster, shape (G,), increasing.
+        """Return the indices of one random row of each of G clusters, shape (G,), increasing.
 
-        All rows of a cluster are equally likely. Without clusters these are all rows.
+        All rows of a cluster are equally likely; ``rng`` draws them. Without clusters these are all
+        rows.
         """
         order = rng.permutation(data.n)
         codes = order if data.clusters is None else data.clusters[order]
@@ -255,9 +263,10 @@ class PopulationWeights(Scheme):
     """
 
     def refuse(self, data: Predictions) -> None:
-        """Raise StatisticError without weights, with clusters, or where the test misses its level.
+        """Raise StatisticError where a test of the weighted population is known to fail.
 
-        The class says where that is.
+        It takes weights and no clusters, an effective number of rows of at least three quarters of
+        n, and at least 100 surprising outcomes expected.
         """
         m, w = 1.0 - data.probs.max(axis=1), data.weights
         if w is None or data.n_clusters is not None:
@@ -281,13 +290,14 @@ _DEGREES: Memo[float] = Memo()
 
 @dataclass(frozen=True, eq=False)
 class Overlap(Agreeing):
-    """Agreement of residuals of forecasts that overlap in time, for a horizon h.
+    """Agreement of residuals of forecasts that overlap in time, for a horizon of h times.
 
-    N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j, where x is the residual less its mean among the rows
-    with about the same prediction (quarters by rank); binary data have one component. A second N
-    sums the pairs within these quarters, because rows that agree there and exclude each other
-    elsewhere have an overall N near 0. O(n K) for a label vector. ``data`` are the predictions of a
-    series, and ``coupling`` is "label" or "correctness", what overlapping rows may share.
+    N = Σ_{i≠j, |t_i−t_j|<h} w_i w_j x_i · x_j, with weights w, times t, and x the residual less its
+    mean among the rows with about the same prediction (quarters by rank); binary data have one
+    component. A second N sums the pairs within these quarters, because rows that agree there and
+    exclude each other elsewhere have an overall N near 0. O(n K) for a label vector. ``data`` are
+    the predictions of a series, and ``coupling`` is the quantity that rows may share: "label", or
+    "correctness", whether the most likely label is right.
     """
 
     data: Predictions
@@ -304,10 +314,10 @@ class Overlap(Agreeing):
 
     @cached_property
     def windows(self) -> list[tuple[IntArray, IntArray, IntArray]]:
-        """Windows of overlapping rows, two tuples (order, first, end).
+        """Windows of overlapping rows, a list of two tuples (order, first, end).
 
-        The first is over all rows, the second within quarters of the predictions. Row ``order[j]``
-        overlaps the rows ``order[first[j]:end[j]]``; all arrays have shape (n,).
+        The first tuple is over all rows, the second within quarters of the predictions. Row
+        ``order[j]`` overlaps the rows ``order[first[j]:end[j]]``; all arrays have shape (n,).
         """
         placed, h = timed(self.data)
         apart = (np.ptp(placed) + h) * quarters(position(self.induced))
@@ -320,9 +330,11 @@ class Overlap(Agreeing):
         ]
 
     def __call__(self, labels: IntArray) -> FloatArray:
-        """Return N over all pairs and within quarters.
+        """Return the agreement N over all overlapping pairs, and within quarters, shape (B, 2).
 
-        The shape is (B, 2), for labels of ``induced`` (B, n).
+        N is the sum of products of centred residuals over pairs of rows that overlap in time.
+        ``labels`` (B, n) are label vectors of the predictions ``induced``; quarters are by
+        prediction.
         """
         data = self.induced
         w = np.ones(data.n) if data.weights is None else data.weights
@@ -336,12 +348,12 @@ class Overlap(Agreeing):
         return total
 
     def degree(self, dependence: Degree | None) -> float:
-        """Return λ: ``dependence`` if given, else its upper confidence limit.
+        """Return the dependence λ in [0, 1] between overlapping rows, given or estimated.
 
-        See :class:`SharedRedraws`.
-
-        The limit within quarters is used if labels agree there more than the overall limit allows.
-        Results are cached.
+        It is ``dependence`` if given, else its upper confidence limit. λ is the degree to which
+        labels of overlapping rows are one draw, see :class:`SharedRedraws`. The limit within
+        quarters of the predictions is used if labels agree there more than the overall limit
+        allows. Results are cached.
         """
         if isinstance(dependence, (int, float)):
             return dependence
@@ -359,9 +371,10 @@ class Overlap(Agreeing):
         return overall / AGREEMENT_STEPS
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return N over all pairs and within quarters for draws with λ = step / 10.
+        """Return the agreement N of 199 label vectors drawn with the dependence ``step`` / 10.
 
-        The shape is (B, 2).
+        The shape is (199, 2): N over all overlapping pairs, and over pairs within quarters of the
+        predictions.
         """
         draw = dependent(self.induced, step / AGREEMENT_STEPS)
         if isinstance(draw, Lanes):
@@ -370,16 +383,17 @@ class Overlap(Agreeing):
         return np.concatenate([self(labels) for labels in batches(draw, self.data.n)])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return 1, the factor by which draws vary too little, for all arguments.
+        """Return 1.0, the factor by which draws with this dependence vary too little.
 
-        Sizes hold without an inflation of the draws, which would take half the power.
+        ``dependence`` and ``centred`` are not used. Sizes hold without an inflation of the draws,
+        which would take half the power.
         """
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> Drawer:
         """Return a generator of labels with this dependence between overlapping rows.
 
-        ``dependence`` is λ, or None to estimate it. The generator is called as
+        ``dependence`` is its degree λ in [0, 1], or None to estimate it. The generator is called as
         ``draw(seed, first, count)`` and returns (count, n).
         """
         return dependent(self.data, self.degree(dependence), self.coupling)
@@ -387,11 +401,12 @@ class Overlap(Agreeing):
 
 @dataclass(frozen=True, eq=False)
 class OverlapReader:
-    """Reader that computes N, overall and within quarters, from redrawn outcomes in time order.
+    """Function of redrawn outcomes that computes the agreement N of rows that overlap in time.
 
-    ``order`` (n,) are the rows by time; two rows overlap if their times are less than ``horizon``
-    apart. ``total`` (4,) and ``mass`` (4,) are the sums of w p and of w in the quarters by
-    prediction.
+    N is the sum of products of centred residuals over overlapping pairs, overall and within
+    quarters of the predictions. ``order`` (n,) are the rows by time; two rows overlap if their
+    times are less than ``horizon`` apart. ``total`` (4,) and ``mass`` (4,) are the sums of w p and
+    of w, weights and weighted predictions, in the quarters.
     """
 
     order: IntArray
@@ -403,9 +418,10 @@ class OverlapReader:
 
     @classmethod
     def of(cls, data: Predictions) -> OverlapReader:
-        """Return the reader for a series, with its rows in order of time; O(n log n).
+        """Return the function that computes the agreement of redrawn outcomes of a time series.
 
-        ``data`` are predictions of two classes with times and a horizon.
+        ``data`` are predictions of two classes with times and a horizon. Rows are read in order of
+        time. O(n log n).
         """
         times, horizon = timed(data)
         order = np.argsort(times, kind="stable")
@@ -417,9 +433,11 @@ class OverlapReader:
         return cls(order, rows, horizon, total, np.maximum(mass, 1e-300))
 
     def __call__(self, events: AnyArray) -> FloatArray:
-        """Return N over all overlapping pairs and within quarters of p, shape (B, 2).
+        """Return the agreement N over all overlapping pairs and within quarters, shape (B, 2).
 
-        ``events`` (n, B) are the outcomes of B redraws, rows in order of time.
+        N is the sum of products of centred residuals over pairs of rows that overlap in time.
+        ``events`` (n, B) are the outcomes of B redraws, 1 for the event, rows in order of time;
+        quarters are by prediction.
         """
         pairs = np.zeros((2, events.shape[1]))
         overlap(events, *self.rows, self.horizon, self.total, self.mass, pairs)
@@ -454,7 +472,10 @@ def overlap(events, time, quarter, p, w, horizon, total, mass, out):  # type: ig
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:
-    """Return (t, h): the rank of each row's time among the distinct ones, (n,), and the horizon."""
+    """Return (t, h) of a time series: ranks of the times, (n,), and the horizon, a number of times.
+
+    The rank of a row is the rank of its time among the distinct ones, from 0.
+    """
     assert data.times is not None
     assert data.horizon is not None
     return data.times, data.horizon
@@ -511,10 +532,11 @@ _VOTES: WeakKeyDictionary[Predictions, Votes | None] = WeakKeyDictionary()
 
 
 def votes_of(data: Predictions) -> Votes | None:
-    """Return the counts of items that are the clusters of these rows; None if they are not.
+    """Return the counts of votes of the items that are the clusters of these rows, remembered.
 
-    Rows of an item must have one prediction and one weight, also after a lens or the alignment of
-    folds. O(n K) once.
+    The result has predictions and counts (I, K) of I items and K classes; None if clusters are no
+    items. Rows of an item must have one prediction and one weight, also after a lens or the
+    alignment of folds. O(n K) once.
     """
     if data not in _VOTES:
         _VOTES[data] = _counted(data)
@@ -522,7 +544,11 @@ def votes_of(data: Predictions) -> Votes | None:
 
 
 def _counted(data: Predictions) -> Votes | None:
-    """Return the counts of items that are the clusters of these rows; None if they are not."""
+    """Return the counts of votes of the items that are the clusters of these rows.
+
+    The result has predictions and counts (I, K) of I items and K classes; None if clusters are no
+    items, or rows of an item differ in prediction or weight.
+    """
     apart = data.crossed, data.horizon, data.followup
     if data.items is None or data.items_in_clusters or data.clusters is None:
         return None
@@ -535,13 +561,13 @@ def _counted(data: Predictions) -> Votes | None:
 
 @dataclass(frozen=True, eq=False)
 class VoteDraws:
-    """Drawer of the votes of items: counts (B, I, K), or a label for every row.
+    """Drawer of the votes of I items: counts (B, I, K), or a label for every row (B, n).
 
     The probabilities of item i are a draw of Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, and its
     votes are independent draws from them: any two agree as they do where the share λ_i of pairs is
     one draw. The share of votes for a class has the mean p_i and the variance p_i (1 − p_i) (1 +
-    (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size`` (I,) the m_i, ``degree`` (I,) the
-    λ_i, and ``of_row`` (n,) is the item of each row.
+    (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size`` (I,) the numbers m_i of votes,
+    ``degree`` (I,) the λ_i, and ``of_row`` (n,) is the item of each row.
     """
 
     probs: FloatArray = field(repr=False)
@@ -551,27 +577,27 @@ class VoteDraws:
 
     @classmethod
     def of(cls, votes: Votes, degree: float | FloatArray) -> VoteDraws:
-        """Return draws of the votes of items, I in number.
+        """Return a drawer of the votes of I items, whose agreement has a given degree.
 
-        ``votes`` are the items with their predictions and numbers of votes; ``degree`` is one λ, or
-        one for every item (I,).
+        ``votes`` are the items with their predictions and numbers of votes; ``degree`` is the
+        dependence λ of votes of an item, in [0, 1], one for all or one for every item (I,).
         """
         probs = votes.probs / votes.probs.sum(axis=1, keepdims=True)
         return cls(probs, votes.size, votes.of_row, np.broadcast_to(degree, votes.size.shape))
 
     @cached_property
     def _spread(self) -> IntArray:
-        """Indices of the items whose probabilities are drawn, (I',); others have λ = 0."""
+        """Indices of the I' items whose probabilities are drawn anew, (I',)."""
         return np.flatnonzero(self.degree > 1e-9)
 
     @cached_property
     def _equal(self) -> IntArray:
-        """Items whose votes are all equal (λ near 1), as indices into ``_spread``, (I'',)."""
+        """Places, in ``_spread``, of the items whose votes are all drawn equal, integers."""
         return np.flatnonzero(self.degree[self._spread] > ALL_EQUAL)
 
     @cached_property
     def _shapes(self) -> FloatArray:
-        """Shapes of the gamma or beta variables of the items that vary, (K, I')."""
+        """Shapes of the gamma variables from which Dirichlet draws are made, (K, I')."""
         degree = np.minimum(self.degree[self._spread], ALL_EQUAL)
         shapes = self.probs[self._spread] * ((1.0 - degree) / degree)[:, None]
         return np.ascontiguousarray(shapes.T)
@@ -605,9 +631,10 @@ class VoteDraws:
         return digest.digest()
 
     def counts(self, seed: Seed, first: int, count: int) -> IntArray:
-        """Return the counts of replicates ``first``, …, ``first + count − 1``, (count, I, K).
+        """Return counts of votes by replicate, item and class, (count, I, K).
 
-        ``seed`` holds two words. Entry (r, i, k) is the number of votes of item i for class k. The
+        Replicates are ``first``, …, ``first + count − 1``. ``seed`` is the pair of integers that
+        keys the random stream. Entry (r, i, k) is the number of votes of item i for class k. The
         newest are remembered: an audit looks at the same draws with several statistics.
         """
         key = self._content, *seed, first, count
@@ -634,10 +661,10 @@ class VoteDraws:
         return drawn
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
-        """Return labels of rows, (count, n), with the law of :meth:`counts`; O(count n K).
+        """Return labels of n rows, (count, n), whose counts by item have the law of :meth:`counts`.
 
-        ``seed`` holds two words; replicates are ``first``, …, ``first + count − 1``. They are
-        written into ``out`` if it is given.
+        ``seed`` is the pair of integers that keys the random stream; replicates are ``first``, …,
+        ``first + count − 1``. They are written into ``out`` if it is given. O(count n K).
         """
         shape = count, self.of_row.size
         labels = np.empty(shape, dtype=np.int64) if out is None else out[:count]
@@ -653,13 +680,13 @@ class VoteDraws:
 
 @dataclass(frozen=True, eq=False)
 class Overdispersion(Agreeing):
-    """Agreement of the votes of items beyond independent draws, ρ, and the limits of λ from it.
+    """Agreement of the votes of items beyond independent draws, ρ, and limits of the dependence λ.
 
     ρ = Σ_i (|X_i|² − Q_i) / Σ_i Q_i, where X_i is the sum of the residuals of item i, less the mean
     residual of items with about the same prediction (quarters by rank), and Q_i the sum of their
-    squares: the numbers of :class:`~caltest.nulls.agreement.Agreement`, from counts. ``coupling``
-    is "label" or "correctness", what votes of an item share. ``data`` are the rows and ``votes``
-    their items with counts.
+    squares: the numbers of :class:`~caltest.nulls.agreement.Agreement`, from counts. ``data`` are
+    the rows and ``votes`` their items with counts. ``coupling`` is "label", what votes of an item
+    share.
     """
 
     data: Predictions = field(repr=False)
@@ -668,23 +695,27 @@ class Overdispersion(Agreeing):
 
     @property
     def cluster(self) -> IntArray:
-        """The item of every row, (n,)."""
+        """The index of the item of every row, (n,)."""
         return self.votes.of_row
 
     @property
     def counts(self) -> IntArray:
-        """Number of votes of every item, (I,)."""
+        """Number of votes of each of the I items, (I,)."""
         return self.votes.size
 
     @cached_property
     def weight(self) -> FloatArray:
-        """Weight of each vote of an item, (I,)."""
+        """Weight of each vote of an item, (I,); 1 without weights."""
         weights = self.votes.weights
         return np.ones(self.votes.size.size) if weights is None else weights
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Σ w² v and Σ_{i≠j} w_i w_j c_ij of every item, (I,) each; c = v for equal predictions."""
+        """Two terms of the variance of every item's residual sum, (I,) each.
+
+        The first is at λ = 0, the second per unit of the dependence λ of votes: w² m v and w² m (m
+        − 1) v for m votes of weight w, with v the variance of a residual.
+        """
         p, m = self.votes.probs, self.votes.size
         v = p[:, 0] * p[:, 1] if p.shape[1] == 2 else 1.0 - np.square(p).sum(axis=1)
         return self.weight**2 * m * v, self.weight**2 * m * (m - 1) * v
@@ -701,9 +732,12 @@ class Overdispersion(Agreeing):
         return np.vstack([np.ones(len(p)), *(quarters(key) == q for key in keys for q in range(4))])
 
     def correlation(self, counts: IntArray) -> FloatArray:
-        """Return ρ, overall and in the parts, for counts (B, I, K): shape (9, B). O(B I K).
+        """Return the agreement ρ of votes, overall and in eight parts, shape (9, B).
 
-        Entries are infinite where no residual varies.
+        ``counts`` (B, I, K) are votes of I items for K classes, observed or drawn. ρ is the sum of
+        products of centred residuals over pairs of votes of an item, divided by the sum of squares.
+        Parts are quarters of the items by prediction and by number of votes. Entries are infinite
+        where no residual varies. O(B I K).
         """
         d = 1 if self.votes.probs.shape[1] == 2 else self.votes.probs.shape[1]
         p, m, w = self.votes.probs[:, :d], self.votes.size, self.weight
@@ -737,10 +771,11 @@ class Overdispersion(Agreeing):
         return association(self.counts[self.cluster], residuals, self.cluster)
 
     def limits(self) -> Dependence:
-        """Return the upper 95 % limits of λ, of all items and of quarters of them.
+        """Return the upper 95 % limits of the dependence λ of votes, of all items and of quarters.
 
-        A quarter has a limit of its own where its items vary more than those drawn with the limit
-        of all (p ≤ 0.05). The newest limits are remembered.
+        Quarters of the items are by prediction and by number of votes. A quarter has a limit of its
+        own where its items vary more than items drawn with the limit of all (p ≤ 0.05). The newest
+        limits are remembered.
         """
         votes = self.votes
         return _LIMITS_OF_ITEMS.of(self._limits_of_parts, votes.probs, votes.counts, self.weight)
@@ -758,9 +793,10 @@ class Overdispersion(Agreeing):
         return Dependence(overall, of_parts[:4], of_parts[4:])
 
     def _limit_of_part(self, part: int, observed: float) -> float:
-        """Return the largest λ with which at least 5 % of draws have ρ ≤ ``observed``.
+        """Return the largest dependence λ with which at least 5 % of draws have ρ ≤ ``observed``.
 
-        ρ is of the part, the index of a set of items in :attr:`parts`; ``observed`` is its ρ.
+        ρ is the agreement of votes in the part, the index of a set of items in :attr:`parts`;
+        ``observed`` is its observed value. 0 where λ cannot be estimated.
         """
         variance, joint = (float(self.parts[part] @ each) for each in self.sums)
         if joint <= 1e-9 * variance or not np.isfinite(observed):
@@ -773,9 +809,10 @@ class Overdispersion(Agreeing):
         return _root(overshoot, max(float(observed), 0.0) * variance / joint, variance / joint)
 
     def _drawn_correlations(self, degree: float) -> FloatArray:
-        """Return ρ and its parts for 199 draws with one λ for all items, (9, 199).
+        """Return the agreement ρ of votes and its eight parts for 199 draws, (9, 199).
 
-        ``degree`` is the λ.
+        ``degree`` is the dependence λ of votes in the draws, one for all items. Parts are quarters
+        of the items by prediction and by number of votes.
         """
         draws = VoteDraws.of(self.votes, degree)
         at_once = max(1, COUNTS_AT_ONCE // draws.probs.size)
@@ -786,26 +823,28 @@ class Overdispersion(Agreeing):
         return np.concatenate(blocks, axis=1)
 
     def degree(self, dependence: Degree | None) -> Dependence:
-        """Return the limits of λ: ``dependence`` if given, else estimated from the votes.
+        """Return limits of the dependence λ of votes: ``dependence`` if given, else estimated.
 
-        A number becomes the limit of all items and quarters.
+        The result has a limit of all items and of quarters of them; a number stands for all of
+        these. StatisticError for a pair, which is for two columns of clusters.
         """
         if isinstance(dependence, tuple):
             raise StatisticError(f"dependence={dependence} is for two columns of clusters")
         return self.limits() if dependence is None else Dependence.of(dependence)
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return 1, the factor by which draws vary too little, for all arguments.
+        """Return 1.0, the factor by which draws with this dependence vary too little.
 
-        Some λ explains any agreement of votes whose predictions are equal.
+        ``dependence`` and ``centred`` are not used. Some λ explains any agreement of votes whose
+        predictions are equal.
         """
         return 1.0
 
     def drawer(self, dependence: Degree | None) -> VoteDraws:
-        """Return draws with this dependence; an item has the larger λ of its two quarters.
+        """Return a drawer of votes with this dependence: counts by item, or labels of rows.
 
-        ``dependence`` is λ, limits of it, or None to estimate them. The draws give counts of votes,
-        or labels of rows.
+        ``dependence`` is λ in [0, 1], limits of it, or None to estimate them. An item has the
+        larger λ of its two quarters, by prediction and by number of votes.
         """
         limits = self.degree(dependence)
         by_part = np.array([*limits.by_prediction, *limits.by_size])
@@ -813,10 +852,11 @@ class Overdispersion(Agreeing):
 
 
 def _root(overshoot: Callable[[float], float], guess: float, unit: float) -> float:
-    """Return the λ in [0, 1] at which an increasing function passes 0, up to 4 % too large.
+    """Return the number in [0, 1] at which an increasing function passes 0, up to 4 % too large.
 
-    ``overshoot`` maps λ to a number. The result is 0 if it is positive at 0, and 1 if it never is.
-    ``guess`` is about where it is, and ``unit`` a λ that matters little.
+    ``overshoot`` is the function. The result is 0 if it is positive at 0, and 1 if it never is.
+    ``guess`` is about where the root lies, and ``unit`` a distance: an error of 2 % of it does not
+    matter.
     """
     low, high = 0.0, min(1.0, 1.2 * guess + 0.05 * unit)
     at_low = overshoot(low)

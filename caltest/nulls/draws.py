@@ -105,7 +105,8 @@ class Shortcut(Protocol):
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
         """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
 
-        ``seed`` holds two words; S is the number of statistics.
+        A replicate is the value of a statistic, or of S statistics, on redrawn data. ``seed`` is
+        the pair of integers that keys the random stream.
         """
 
 
@@ -113,8 +114,9 @@ class Shortcut(Protocol):
 class Batches:
     """Resampler of any function of label vectors, evaluated batch by batch.
 
-    ``drawer`` draws label vectors of ``n`` rows, and ``batch`` maps (b, n) to values (b,) or (b,
-    S). A batch has at most ``labels_at_once`` labels, one label vector at least.
+    ``drawer`` draws label vectors of ``n`` rows: it is called as ``draw(seed, first, count)`` and
+    returns (count, n). ``batch`` maps label vectors (b, n) to values (b,) or (b, S). A batch has at
+    most ``labels_at_once`` labels, one label vector at least.
     """
 
     drawer: Drawer
@@ -127,18 +129,20 @@ class Batches:
         cls, scheme: LabelScheme, data: Predictions, batch: Callable[[AnyArray], FloatArray],
         draw: Drawer | None = None,
     ) -> Batches:  # fmt: skip
-        """Return the resampler of a function of label vectors.
+        """Return the resampler of a function of label vectors, for the rows of ``data``.
 
-        ``scheme`` draws them unless the generator ``draw`` is given. ``batch`` maps label vectors
-        (b, n) to values (b,) or (b, S); it is called on as many at once as fit in memory.
+        ``scheme`` draws the label vectors, unless a generator ``draw`` is given. ``batch`` maps
+        label vectors (b, n) to values (b,) or (b, S); it is called on as many at once as fit in
+        memory.
         """
         at_once = LABELS_AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,) or (count, S).
+        """Return values of the function on replicates ``first``, …, ``first + count − 1``.
 
-        ``seed`` holds two words.
+        The shape is (count,) or (count, S). ``seed`` is the pair of integers that keys the random
+        stream.
         """
         at_once = max(1, min(count, self.labels_at_once // self.n))
         room = np.empty((at_once, self.n), dtype=np.int64)
@@ -162,12 +166,13 @@ def simulate(
 ) -> tuple[FloatArray, Ended]:
     """Evaluate a function on draws of a sampler, block by block, each with its own generator.
 
-    ``sampler`` makes a draw from a generator and ``evaluate`` maps it to a number or a vector (S,).
-    Returns the values, (B,) or (B, S), and how the run ended: with ``stop_when``, early at the 20th
-    value for which it holds (Besag & Clifford 1991). Numbers do not depend on ``workers``, and a
-    longer run begins as a shorter one. ``n_resamples`` is B, ``rng`` a seed or generator, and
-    ``workers`` a number of threads. An end is "complete", "early" or "interrupted". StatisticError
-    for values that are not finite.
+    ``sampler`` makes a draw from a NumPy generator and ``evaluate`` maps it to a number or a vector
+    (S,). Returns the values, (B,) or (B, S), and how the run ended: "complete", "early" or
+    "interrupted" by Ctrl-C. ``stop_when`` maps values to booleans, and ends the run early at the
+    20th True (Besag & Clifford 1991); None makes all draws. Numbers do not depend on ``workers``, a
+    number of threads or a function like ``map`` (None for one), and a longer run begins as a
+    shorter one. ``n_resamples`` is B, ``rng`` a seed or generator. StatisticError for values that
+    are not finite.
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
@@ -184,10 +189,12 @@ def simulate_by(
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
     """Return the replicates (B,) or (B, S) of a resampler, and how the run ended.
 
-    Each is keyed by the seed and its own number. ``shortcut`` computes them, ``n_resamples`` is B,
-    ``rng`` a seed or generator, and ``workers`` a number of threads. ``at_once`` replicates are
-    computed in a task; ``stop_when`` maps values to booleans and ends the run at the 20th True
-    (Besag & Clifford 1991). An end is "complete", "early" or "interrupted".
+    ``shortcut`` is the resampler: it computes any range of replicates, each keyed by the seed and
+    its own number. ``n_resamples`` is B, ``rng`` a seed or generator, and ``workers`` a number of
+    threads, a function like ``map``, or None to choose. ``at_once`` replicates are computed in a
+    task; ``stop_when`` maps values to booleans and ends the run at the 20th True (Besag & Clifford
+    1991), None makes all. An end is "complete", "early" or "interrupted". StatisticError for values
+    that are not finite.
     """
     check_run(n_resamples, rng, workers)
     (child,) = _seed_sequence(rng).spawn(1)
@@ -229,11 +236,13 @@ def _gathered(
     block: Callable[[Chunk], FloatArray], tasks: Iterable[Chunk], n_resamples: int,
     workers: Workers, stop_when: Reaching | None,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Run the tasks in order, with progress; return their values and how the run ended.
+    """Run the tasks of a simulation in order, with progress; return its values and how it ended.
 
-    ``block`` computes the values of a task, and ``stop_when`` maps values to booleans and ends the
-    run at the 20th True. Returns values (B,) or (B, S), and "complete", "early" or "interrupted".
-    Ctrl-C keeps the replicates that are complete.
+    ``block`` computes the values of a task, and ``n_resamples`` is the number of values of all.
+    ``stop_when`` maps values to booleans and ends the run at the 20th True, None never. ``workers``
+    is a number of threads, a function like ``map``, or None to choose. Returns values (B,) or (B,
+    S), and "complete", "early" or "interrupted": Ctrl-C keeps the replicates that are complete.
+    StatisticError for values that are not finite.
     """
     done: list[FloatArray] = []
     ended: Ended = "complete"
@@ -268,9 +277,10 @@ def _gathered(
 def _mapped(
     block: Callable[[Chunk], FloatArray], tasks: Iterable[Chunk], workers: Workers
 ) -> Iterator[FloatArray]:
-    """Yield ``block(task)`` for all tasks in order, computed by threads if ``workers`` says so.
+    """Yield ``block(task)`` for all tasks in order, computed by ``workers``.
 
-    With None a thread for each core is used once a second has passed.
+    These are a number of threads, or a function that is called like ``map``. With None a thread for
+    each core is used once a second has passed.
     """
     if callable(workers):
         yield from workers(block, tasks)
@@ -306,9 +316,10 @@ def _block(
     sampler: Callable[[np.random.Generator], Draw],
     task: tuple[np.random.SeedSequence, int],
 ) -> FloatArray:
-    """Return the values, (b,) or (b, S), of ``evaluate`` on draws of the sampler.
+    """Return b values, (b,) or (b, S), of a function on draws of a sampler.
 
-    ``task`` is (seed sequence, b), and each block has a generator of its own.
+    ``sampler`` makes a draw from a NumPy generator, and ``evaluate`` maps it to a number or a
+    vector (S,). ``task`` is (seed sequence of the generator of this block, b).
     """
     seed, size = task
     rng = np.random.Generator(np.random.PCG64DXSM(seed))
@@ -324,7 +335,7 @@ Sampler = Callable[[np.random.Generator], Predictions]
 
 
 class Drawer(Protocol):
-    """Protocol of generators of outcomes, each of which depends on seed and number only.
+    """Protocol of generators of outcomes of n rows, each of which depends on seed and number only.
 
     A function that is called as ``draw(seed, first, count)`` and returns (count, n).
     """
@@ -332,7 +343,8 @@ class Drawer(Protocol):
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
         """Return the outcomes of replicates ``first``, …, ``first + count − 1``, shape (count, n).
 
-        ``seed`` holds two words; outcomes are written into ``out`` if it is given.
+        ``seed`` is the pair of integers that keys the random stream. Outcomes, such as labels, are
+        written into ``out`` (≥ count, n) if it is given.
         """
 
 
@@ -353,9 +365,9 @@ class LabelScheme(Scheme):
     """Base class of schemes that keep the predictions and redraw label vectors."""
 
     def each(self, data: Predictions) -> tuple[LabelScheme, ...]:
-        """Return the schemes to try for these data.
+        """Return the schemes to try for these data, of which the test takes the largest p-value.
 
-        The test uses the scheme with the largest p-value. By default it is this scheme alone.
+        By default it is this scheme alone.
         """
         return (self,)
 
@@ -381,7 +393,8 @@ class RowScheme(Scheme):
     def label_chances(self, data: Predictions) -> FloatArray | None:
         """Return P(label) of each row, (n, K), if rows are resampled independently; None otherwise.
 
-        For the bootstrap it is 1 for the observed label and 0 for all others.
+        It is the law of the label of a resampled row: for the bootstrap 1 for the observed label
+        and 0 for all others. The base class returns None.
         """
         return None
 
@@ -458,10 +471,10 @@ class Bootstrap(RowScheme):
         return data if self.clusters is None else Predictions.of(data, clusters=self.clusters)
 
     def sampler(self, data: Predictions) -> Sampler:
-        """Return a sampler of rows, or of whole clusters.
+        """Return a sampler of rows, or of whole clusters, with replacement.
 
         It maps a NumPy generator to predictions with labels. StatisticError for fewer than two
-        clusters.
+        clusters, and for two columns of clusters.
         """
         data = self.clustered(data)
         if data.crossed is not None:
@@ -516,7 +529,8 @@ class LabelSampler:
     """Map from uniform random numbers to labels by exact inversion.
 
     Label k is drawn when u lies in [c_{k−1}, c_k), with c the cumulative probabilities of the row;
-    a label of probability 0 is never drawn.
+    a label of probability 0 is never drawn. ``cumulative`` (n, K) are the c of n rows, for two
+    classes the first column alone.
     """
 
     cumulative: FloatArray
@@ -527,9 +541,10 @@ class LabelSampler:
         return cls(np.ascontiguousarray(sums[:, :1]) if probs.shape[1] == 2 else sums)
 
     def __call__(self, uniforms: FloatArray, rows: IntArray | None = None) -> IntArray:
-        """Return a label for every number of ``uniforms`` (m,), same shape.
+        """Return a label (0 to K − 1) for each of m uniform random numbers, (m,). O(m K).
 
-        ``rows`` (m,) are the rows whose probabilities apply, by default 0 … m − 1. O(m K).
+        ``uniforms`` (m,) are in [0, 1), and ``rows`` (m,) the indices of the rows whose
+        probabilities apply, by default 0 … m − 1.
         """
         labels = np.zeros(uniforms.size, dtype=np.int64)
         for upto in self.cumulative.T:  # the number of cumulative probabilities passed
@@ -539,13 +554,14 @@ class LabelSampler:
 
 @dataclass(frozen=True, eq=False)
 class LabelDrawer:
-    """Generator of label vectors for more than two classes; a seed fixes each replicate.
+    """Generator of label vectors for K > 2 classes; a seed and a number fix each replicate.
 
-    Label k of row i is drawn when the uniform U(seed, r, i) lies in [c_{k−1}, c_k), with c the
-    cumulative probabilities of the row. Uniforms have 53 bits, and a class of probability 0 is
-    never drawn. O(n K) once; a label costs some 1 ns and 0.2 ns for each class, and 5 ns above 40
-    classes by indexed search (Chen & Asau 1974). ``thresholds`` are the c in units of 2⁻⁵³, and
-    ``guide`` is the index of the search, empty for 40 classes or fewer.
+    Label k of row i is drawn when the uniform U(seed, r, i) lies in [c_{k−1}, c_k), with r the
+    number of the replicate and c the cumulative probabilities of the row. Uniforms have 53 bits,
+    and a class of probability 0 is never drawn. O(n K) once; a label costs some 1 ns and 0.2 ns for
+    each class, and 5 ns above 40 classes by indexed search (Chen & Asau 1974). ``thresholds`` are
+    the c in units of 2⁻⁵³, (n, K) or, for 40 classes or fewer, (K', n) with K' ≥ K − 1; ``guide``
+    (n, W) is the index of the search, empty (W = 0) for 40 classes or fewer.
     """
 
     thresholds: IntArray = field(repr=False)
@@ -553,7 +569,7 @@ class LabelDrawer:
 
     @classmethod
     def of(cls, probs: FloatArray) -> LabelDrawer:
-        """Return the generator for the rows of ``probs``, shape (n, K)."""
+        """Return the generator of labels from the predictions ``probs``, shape (n, K), K > 2."""
         guided = probs.shape[1] > LADDER_CLASSES
         thresholds, guide = label_tables(probs, np.arange(len(probs)), guided)
         if not guided:  # by fours, the last of them perhaps with thresholds that no draw passes
@@ -566,8 +582,8 @@ class LabelDrawer:
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> IntArray:
         """Return the labels of ``count`` replicates, (count, n), written into ``out`` if given.
 
-        ``seed`` holds two words, ``first`` is the number of the first replicate. O(n) for a
-        replicate.
+        ``seed`` is the pair of integers that keys the random stream, ``first`` the number of the
+        first replicate. O(n) for a replicate.
         """
         labels = np.empty((count, len(self.guide)), dtype=np.int64) if out is None else out[:count]
         counters = stream_keys(seed, first, count)[:2]
@@ -623,10 +639,12 @@ def _look_up(thresholds, guide, key, twist, labels_out):  # type: ignore[no-unty
 def label_tables(
     probs: FloatArray, order: IntArray, guided: bool = True
 ) -> tuple[IntArray, NDArray[np.int32]]:
-    """Return thresholds between labels for rows in this order, (n, K), and a guide table (n, W).
+    """Return (thresholds, guide), tables from which labels are drawn by 53 random bits.
 
-    ``order`` (n,) lists the rows of ``probs`` (n, K). The guide holds, for W equal parts of the
-    range of a draw, the first label to compare with it; W = 0 unless ``guided``.
+    ``order`` (n,) lists the rows of ``probs`` (n, K). The thresholds (n, K) are cumulative
+    probabilities in units of 2⁻⁵³: label k is drawn from the (k − 1)-th on and below the k-th. The
+    guide (n, W) holds, for W equal parts of the range of a draw, the first label to compare with
+    it; W = 0 unless ``guided``.
     """
     n, n_classes = probs.shape
     # Label k is drawn when thresholds[k - 1] <= draw < thresholds[k].
@@ -657,7 +675,8 @@ def _guide(thresholds, guide_out):  # type: ignore[no-untyped-def]
 class RedrawFollowup(Scheme):
     """Keep the predictions, draw outcomes from them and follow-up from the observed times.
 
-    The null of :class:`Followup`. A share Σ W 1{competing} / Σ W 1{not the event} of the rows
+    The null of :class:`Followup`. W is the inverse probability that an outcome is known, and Ĝ the
+    Kaplan–Meier curve of censoring. A share Σ W 1{competing} / Σ W 1{not the event} of the rows
     without the event has a competing one. Times of events are drawn from the observed times of
     their kind in the stratum, with probabilities ∝ W, or from all strata where there are fewer than
     5, and times of censoring from Ĝ, whose mass beyond the horizon is free. Weights and residuals
@@ -672,9 +691,9 @@ class RedrawFollowup(Scheme):
     def drawer(self, data: Predictions) -> FollowLanes:
         """Return a generator of censored outcomes, with the laws of times in every stratum.
 
-        StatisticError for data without follow-up. It is called as ``draw(seed, first, count)``; an
-        entry of (count, n) is the weight W of a row with the event, −W of one without, and 0 where
-        the outcome is unknown.
+        It is called as ``draw(seed, first, count)``; an entry of (count, n) is the weight W of a
+        row with the event, −W of one without, and 0 where the outcome is unknown, with W the
+        inverse probability that it is known. StatisticError for data without follow-up.
         """
         if data.followup is None:
             raise StatisticError(f"{self!r} is for rows with follow-up: pass Followup(…) as labels")

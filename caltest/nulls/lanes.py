@@ -38,7 +38,7 @@ Compilable = Callable[..., Any]
 
 
 class kernel:  # noqa: N801 (used as a decorator)
-    """Compile a function with numba at its first call, never at import.
+    """Decorator that compiles a function with numba at its first call, never at import.
 
     Compiled code is kept on disk and releases the interpreter lock, so that kernels run side by
     side in threads. A kernel takes arrays and scalars, checks nothing, and calls nothing but
@@ -88,25 +88,34 @@ def _say_uncached() -> None:
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Compiled kernel for sums over long arrays; additions may be reordered, for vector speed."""
+    """Decorator like :class:`kernel` for sums over long arrays, whose order is free, for speed."""
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Compiled kernel whose inner loops run over replicates; floating-point order is kept."""
+    """Decorator like :class:`kernel`, for functions whose inner loops run over replicates.
+
+    The order of floating-point operations is kept.
+    """
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
 
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Compiled kernel that draws random bits from counters; products wrap at 2⁶⁴ by design."""
+    """Decorator like :class:`kernel`, for functions that draw random bits from counters.
+
+    Products of unsigned integers wrap at 2⁶⁴ by design.
+    """
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
     @cached_property
     def compiled(self) -> Compilable:
-        """Compiled function; when interpreted, NumPy's overflow warnings are suppressed."""
+        """The compiled function, or the Python one if numba is disabled.
+
+        The latter suppresses NumPy's overflow warnings.
+        """
         import numba
         import numpy as np
 
@@ -116,7 +125,7 @@ class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
 
 
 class inlined:  # noqa: N801 (used as a decorator)
-    """Helper that is compiled into the kernels that call it.
+    """Decorator of a helper that is compiled into the kernels that call it.
 
     ``function`` is the Python function; called from Python it runs as it is.
     """
@@ -141,7 +150,7 @@ NEWEST = 64
 
 
 class Memo(Generic[Answered]):
-    """Cache of the newest results, keyed by digests of the input, which it does not keep."""
+    """Cache of the newest 64 results, keyed by digests of the input, which it does not keep."""
 
     def __init__(self) -> None:
         self._results: dict[bytes, Answered] = {}
@@ -172,12 +181,12 @@ MOST_BYTES, FEWEST = 2**27, 8
 
 @dataclass(frozen=True, eq=False)
 class Lanes(ABC):
-    """Base class of generators of binary outcomes, many replicates side by side.
+    """Base class of generators of outcomes of n rows, for many replicates side by side.
 
-    A block is an array (n, B): a row for each observation and a lane (column) for each replicate,
-    so that kernels read the rows once, in sequence. Observations are drawn in the order that the
-    design needs; row j of that order is at ``place[j]`` of the block. Replicate r of a seed is the
-    same for every B.
+    A block is an array (n, B): a row for each observation and a lane (column) for each of B
+    replicates, so that kernels read the rows once, in sequence. Observations are drawn in the order
+    that the design needs; row j of that order is at ``place[j]`` of the block. Replicate r of a
+    seed is the same for every B.
     """
 
     place: IntArray = field(repr=False)
@@ -192,20 +201,23 @@ class Lanes(ABC):
 
     @property
     def at_once(self) -> int:
-        """Replicates in a block; fewer for very many rows, so that memory is bounded."""
+        """Number of replicates in a block of outcomes.
+
+        It is smaller for very many rows, so that memory is bounded.
+        """
         room = MOST_BYTES // (self.n * np.dtype(self.kind).itemsize)
         return max(FEWEST, min(self.width, 1 << max(room, 1).bit_length() >> 1))
 
     @abstractmethod
     def draw(self, seed: Seed, first: int, out: AnyArray) -> IntArray:
-        """Fill ``out`` (n, B) with outcomes of B replicates, one column each.
+        """Fill ``out`` (n, B) with outcomes of B replicates by column; return their numbers, (B,).
 
-        ``seed`` holds two words. Return (B,), the number of the replicate, counted from ``first``,
-        that each column holds.
+        ``seed`` is the pair of integers that keys the random stream. Replicates are those from
+        ``first`` on; the result says which one, counted from ``first``, each column holds.
         """
 
     def laid(self, order: IntArray) -> Self:
-        """Return the generator with the rows of its blocks in this order.
+        """Return this generator of outcomes with the rows of its blocks in another order.
 
         ``order`` (n,) lists the rows, of which ``order[j]`` comes to place j.
         """
@@ -214,12 +226,13 @@ class Lanes(ABC):
     def blocks(
         self, seed: Seed, first: int, count: int, at_once: int | None = None
     ) -> Iterator[tuple[IntArray, Any]]:
-        """Yield (replicate of each lane (B,), block (n, B)) until ``count`` replicates are drawn.
+        """Yield (numbers of replicates (B,), outcomes (n, B)) until all replicates are drawn.
 
-        A block has at most ``at_once`` lanes, and is overwritten by the next. It has at least two
-        lanes, of which one may be beyond ``count``, because NumPy adds up a single column in
-        another order than several. ``seed`` holds two words; replicates are numbered from
-        ``first``, lanes from 0.
+        ``seed`` is the pair of integers that keys the random stream. ``count`` replicates are drawn
+        from ``first`` on and numbered from 0; column q of the outcomes has replicate q of the
+        numbers. A block has at most ``at_once`` columns (None for as many as memory allows), and is
+        overwritten by the next. It has at least two, of which one may be beyond ``count``, because
+        NumPy adds up a single column in another order than several.
         """
         at_once = min(self.at_once, at_once or self.at_once)
         block: AnyArray = np.empty((0, 0))
@@ -234,8 +247,9 @@ class Lanes(ABC):
     ) -> AnyArray:
         """Return ``read(block)`` for all replicates in order, shape (count, …).
 
-        ``read`` maps a block (n, B) to an array (B, …); ``at_once`` limits the replicates in a
-        block. ``seed`` holds two words; replicates are ``first``, …, ``first + count − 1``.
+        ``read`` maps outcomes (n, B) of B replicates to an array (B, …); ``at_once`` limits B.
+        ``seed`` is the pair of integers that keys the random stream; replicates are ``first``, …,
+        ``first + count − 1``.
         """
         values: AnyArray | None = None
         for lane, block in self.blocks(seed, first, count, at_once):
@@ -249,8 +263,8 @@ class Lanes(ABC):
     def __call__(self, seed: Seed, first: int, count: int, out: AnyArray | None = None) -> AnyArray:
         """Return the outcomes of ``count`` replicates as vectors, (count, n).
 
-        ``seed`` holds two words, ``first`` is the number of the first replicate. The vectors are
-        written into ``out`` (≥ count, n) if it has their type.
+        ``seed`` is the pair of integers that keys the random stream, ``first`` the number of the
+        first replicate. The vectors are written into ``out`` (≥ count, n) if it has their type.
         """
         vectors: AnyArray = np.empty((count, self.n), dtype=self.of_vectors)
         if out is not None and out.dtype == vectors.dtype:
@@ -263,7 +277,10 @@ class Lanes(ABC):
 
     @abstractmethod
     def _outcomes(self, lane: AnyArray) -> AnyArray:
-        """Return the outcomes of one lane (n,) as they are in vectors, (n,)."""
+        """Return the outcomes of one replicate, a column of a block, as they are in vectors, (n,).
+
+        ``lane`` (n,) is the column.
+        """
 
 
 def inverse(order: IntArray) -> IntArray:
@@ -282,12 +299,13 @@ NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class SharedLanes(Lanes):
-    """Generator of binary labels, 1 for the event (label 0), independent or shared within clusters.
+    """Generator of binary labels of n rows, independent or shared within clusters.
 
-    Every row has a random word. Row j joins the common draw of its cluster if its word is below
-    ``reach``, and draws alone otherwise; with two columns of clusters it joins the first below
-    ``first``. ``upto`` is the probability of the event, ``own`` the part of it beyond ``reach``,
-    all in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start; with
+    In blocks (n, B), a column for each replicate, 1 is the event (label 0). Every row has a random
+    word. Row j joins the common draw of its cluster if its word is below ``reach``, and draws alone
+    otherwise; with two columns of clusters it joins the first below ``first``. ``upto`` is the
+    probability of the event, and ``own`` the threshold below which a row that draws alone has it,
+    all (n,) in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start; with
     ``horizon`` 1 the times are the numbers of the clusters. ``turned`` rows read the common draw
     backwards. Without ``reach`` rows are independent. ``row`` (n,) are the rows in the order of
     drawing; ``time`` and ``second`` (n,) are the numbers of their first and second clusters.
@@ -308,7 +326,7 @@ class SharedLanes(Lanes):
 
     @classmethod
     def independent(cls, probs: FloatArray) -> SharedLanes:
-        """Return a generator of independent binary outcomes from probabilities (n, 2)."""
+        """Return a generator of independent binary labels from the predictions ``probs`` (n, 2)."""
         rows = np.arange(len(probs))
         return cls(rows, rows, in_words(cumulative(probs)[:, 0]))
 
@@ -317,12 +335,13 @@ class SharedLanes(Lanes):
         cls, probs: FloatArray, cluster: IntArray, sharing: FloatArray, turned: BoolArray,
         horizon: int = 1,
     ) -> SharedLanes:  # fmt: skip
-        """Return a generator of rows that share draws within one column of clusters, or two.
+        """Return a generator of binary labels of rows that share draws within clusters.
 
-        ``cluster``, ``sharing`` and ``turned`` have shape (C, n) for C columns: the cluster of each
-        row, the probability that it joins the draw of its first cluster, and of either, and whether
-        it reads the common draw backwards. With a ``horizon`` above 1 ``cluster`` holds times. O(n
-        log n).
+        Clusters are of one column or two. ``probs`` (n, 2) are the predictions. ``cluster``,
+        ``sharing`` and ``turned`` have shape (C, n) for C columns: the cluster of each row, the
+        probability that it joins the draw of its first cluster, and of either, and whether it reads
+        the common draw backwards. With a ``horizon`` above 1 ``cluster`` holds times, and rows
+        within so many share draws. O(n log n).
         """
         order = np.argsort(cluster[0], kind="stable")
         upto, reach = cumulative(probs)[order, 0], sharing[-1][order]
@@ -359,7 +378,7 @@ class SharedLanes(Lanes):
 
 
 def cumulative(probs: FloatArray) -> FloatArray:
-    """Return cumulative probabilities (n, K) of ``probs`` (n, K).
+    """Return cumulative probabilities of n rows, (n, K), from ``probs`` (n, K).
 
     The last possible label of a row gets exactly 1, and with it the rounding error.
     """
@@ -440,15 +459,15 @@ GUIDE_BITS, PASS = 14, 512
 class FollowLanes(Lanes):
     """Generator of censored outcomes under the null, many replicates side by side.
 
-    An entry is W times ``hit`` for a row with the event and −W times ``miss`` for one without, with
-    W the inverse probability of a known outcome; 0 stands for unknown ones. By default hit and miss
-    are 1, so that entries are signed weights; after :meth:`residuals` they are W (Y − p). ``times``
-    holds, for the slots of all strata (:class:`~caltest.data.followup.Censoring`), the distribution
-    functions of the slot of an event, of a competing event and of censoring, in 53 bits; ``guide``
-    speeds up the search in them. Rows are ordered by stratum. Stratum s has the rows
-    ``row_starts[s]:row_starts[s + 1]`` and the slots ``slot_starts[s]:slot_starts[s + 1]``;
-    ``upto`` (n,) is the risk of each row in 53 bits, and ``competing`` the probability of a
-    competing event without the event, for each stratum.
+    In blocks (n, B), a column for each replicate, an entry is W times ``hit`` for a row with the
+    event and −W times ``miss`` for one without, with W the inverse probability of a known outcome;
+    0 stands for unknown ones. By default hit and miss are 1, so that entries are signed weights;
+    after :meth:`with_residuals` they are W (Y − p). ``times`` holds, for the slots of all strata
+    (:class:`~caltest.data.followup.Censoring`), the distribution functions of the slot of an event,
+    of a competing event and of censoring, in 53 bits; ``guide`` speeds up the search in them. Rows
+    are ordered by stratum. Stratum s has the rows ``row_starts[s]:row_starts[s + 1]`` and the slots
+    ``slot_starts[s]:slot_starts[s + 1]``; ``upto`` (n,) is the risk of each row in 53 bits, and
+    ``competing`` the probability of a competing event without the event, for each stratum.
     """
 
     row: IntArray = field(repr=False)
@@ -466,7 +485,11 @@ class FollowLanes(Lanes):
 
     @classmethod
     def of(cls, p: FloatArray, censoring: Censoring) -> FollowLanes:
-        """Return the generator for predicted risks ``p`` (n,) and this censoring; O(n log n)."""
+        """Return the generator of censored outcomes for predicted risks ``p`` (n,); O(n log n).
+
+        ``censoring`` has the Kaplan–Meier curve of the censoring time in every stratum, with the
+        inverse probability that the outcome of a row is known, and the observed times.
+        """
         status, w, groups = censoring.followup.status, censoring.weights, censoring.groups
         rows, slots = np.argsort(groups, kind="stable"), censoring.starts
         row_starts = np.append(0, np.cumsum(np.bincount(groups)))
@@ -485,7 +508,11 @@ class FollowLanes(Lanes):
         return cls(rows, rows, in_words(p[rows]), ones, ones, *fixed)
 
     def with_residuals(self, probs: FloatArray) -> FollowLanes:
-        """Return lanes of W (Y − p), for probabilities (n, 2) whose first column is p."""
+        """Return the generator of W (Y − p), residuals of censored outcomes Y, in place of ±W.
+
+        W is the inverse probability of a known outcome, 0 where it is unknown. ``probs`` are
+        probabilities (n, 2) whose first column is p.
+        """
         hit, miss = (np.ascontiguousarray(probs[self.row, k]) for k in (1, 0))
         return replace(self, hit=hit, miss=miss)
 
@@ -507,10 +534,11 @@ class FollowLanes(Lanes):
 
 
 def _law(censoring: Censoring, kind: int, rows: IntArray, a: int, b: int) -> FloatArray:
-    """Return P(event time ≤ cut[j]) for j in a … b − 1, shape (b − a,), for events of one kind.
+    """Return P(event time ≤ cut[j]) for the slots j = ``a``, …, ``b`` − 1, shape (b − a,).
 
-    ``kind`` is EVENT or COMPETING, ``rows`` the row indices that may show it, weighted by their
-    censoring weights. All ones if no row shows it.
+    ``censoring`` has the observed times, and the censoring times ``cut`` that divide time into
+    slots. ``kind`` is EVENT or COMPETING, ``rows`` the row indices that may show it, weighted by
+    the inverse probability that their outcome is known. All ones if no row shows it.
     """
     of_kind = rows[censoring.followup.status[rows] == kind]
     if not of_kind.size:
@@ -526,8 +554,8 @@ def _guides(times: IntArray, slots: IntArray) -> AnyArray:
     """Return a search table: the first slot to look at for each of equal parts of a random word.
 
     ``times`` (3, total slots) are distribution functions of the slots of events, competing events
-    and censoring, in 53 bits; the slots of stratum s are ``slots[s]:slots[s + 1]``. The shape is
-    (3, strata, parts).
+    and censoring, as integers below 2⁵³; the slots of stratum s are ``slots[s]:slots[s + 1]``. The
+    shape is (3, strata, parts).
     """
     size = int(np.diff(slots).max())
     parts = 1 << max(4, min(GUIDE_BITS, (4 * size - 1).bit_length()))
@@ -647,10 +675,10 @@ Seed = tuple[int, int]
 
 @inlined
 def mixed(z, twist):  # type: ignore[no-untyped-def]
-    """Return 53 random bits, an int64, for a counter z; ``twist`` is the key of the stream.
+    """Return 53 random bits, an int64 ≥ 0, for a counter ``z``; ``twist`` is the key of the stream.
 
-    z is a word of 64 bits made of the stream and the row. All kernels give the same bits for the
-    same replicate and row.
+    z is an unsigned word of 64 bits made of stream and row; a stream is the random numbers of one
+    replicate. All kernels give the same bits for the same replicate and row.
     """
     z = (z ^ (z >> np.uint64(30))) * FIRST_FACTOR ^ twist
     z = (z ^ (z >> np.uint64(27))) * SECOND_FACTOR
@@ -659,7 +687,10 @@ def mixed(z, twist):  # type: ignore[no-untyped-def]
 
 @inlined
 def shift_of(width):  # type: ignore[no-untyped-def]
-    """Return the right shift that maps a 53-bit draw to one of ``width`` equal parts."""
+    """Return the right shift, in bits, that maps a 53-bit draw to one of ``width`` equal parts.
+
+    ``width`` is a power of 2.
+    """
     part, shift = UNIFORM_STEPS // width, 0
     while part >> shift > 1:
         shift += 1
@@ -669,7 +700,7 @@ def shift_of(width):  # type: ignore[no-untyped-def]
 def stream_keys(seed: Seed, first: int, count: int) -> NDArray[np.uint64]:
     """Return the four key words of streams ``first``, …, ``first + count − 1``: (4, count), uint64.
 
-    ``seed`` holds two words; a stream is the random numbers of one replicate.
+    ``seed`` is a pair of integers below 2⁶⁴; a stream is the random numbers of one replicate.
     """
     philox = np.random.Philox(key=np.array(seed, dtype=np.uint64), counter=first)
     return np.ascontiguousarray(philox.random_raw(4 * count).reshape(count, 4).T)

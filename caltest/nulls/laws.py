@@ -21,7 +21,7 @@ from caltest.results.hypotheses import NullDistribution
 
 @dataclass(frozen=True, eq=False)
 class SimulatedNull(NullDistribution):
-    """Null distribution given by simulated replicates; ``np.asarray`` returns them.
+    """Null distribution given by B simulated replicates; ``np.asarray`` returns them.
 
     ``values`` (B,) are in the order in which they were drawn; ``ended`` is "complete", or "early"
     (sequential stopping) or "interrupted" (Ctrl-C); ``clusters`` describe the dependence that the
@@ -58,11 +58,11 @@ class SimulatedNull(NullDistribution):
 
 @dataclass(frozen=True, eq=False)
 class ExactNull(NullDistribution):
-    """A null distribution that was computed, not simulated.
+    """Null distribution of a statistic T that was computed, not simulated.
 
-    ``support`` (m,) are increasing values of the statistic, ``tail`` P(T ≥ support[j]) for T
-    rounded to the support, ``lower`` P(T ≤ support[j]), which the tail gives to no more than 16
-    decimals. ``slack`` is how far rounding can have moved a value of T (0 when the support is
+    ``support`` (m,) are increasing values of T, ``tail`` (m,) P(T ≥ support[j]) for T rounded to
+    the support, ``lower`` P(T ≤ support[j]), which the tail gives to no more than 16 decimals, None
+    if unknown. ``slack`` is how far rounding can have moved a value of T (0 when the support is
     exact; ``slack_beyond`` from ``edge`` on, where it becomes coarser), ``error`` a bound on the
     error of every probability in the tail. ``expectation`` and ``deviation`` are the mean and the
     standard deviation of T.
@@ -87,10 +87,10 @@ class ExactNull(NullDistribution):
     def bracket(
         self, t: float, two_sided: bool = False, centre: float = 0.0
     ) -> tuple[float, float]:
-        """Return (low, high), between which P(T ≥ t) lies; with ``two_sided`` P(|T − c| ≥ |t − c|).
+        """Return (low, high), probabilities between which P(T ≥ t) lies, T being the statistic.
 
-        c is the ``centre``. Rounding to the grid is bounded exactly, floating-point error by a
-        measured allowance. Both are probabilities in [0, 1].
+        With ``two_sided`` it is P(|T − c| ≥ |t − c|), c the ``centre``. Rounding to the grid is
+        bounded exactly, floating-point error by a measured allowance.
         """
         if two_sided:
             moved = replace(self, support=self.support - centre)
@@ -104,11 +104,11 @@ class ExactNull(NullDistribution):
         return min(max(lower, 0.0), 1.0), min(upper, 1.0)
 
     def sf(self, t: float) -> float:
-        """Return P(T ≥ t), the upper end of its bracket."""
+        """Return P(T ≥ ``t``) of the statistic T, the upper end of its bracket."""
         return self.bracket(t)[1]
 
     def _mirrored(self) -> ExactNull:
-        """Return the law of −T, with the error bounds of that of T."""
+        """Return the null distribution of −T, with T the statistic of this one."""
         lower, error = self.lower, self.error
         if lower is None:
             lower = np.clip(1.0 - np.append(self.tail[1:], 0.0), 0.0, 1.0)
@@ -124,7 +124,7 @@ class ExactNull(NullDistribution):
         return float(self.tail[j]) if j < self.tail.size else 0.0
 
     def ppf(self, q: float) -> float:
-        """Return the q-quantile, exact to within ``slack``."""
+        """Return the ``q``-quantile, a value of the statistic, exact to within ``slack``."""
         exceed = np.append(self.tail[1:], 0.0)  # P(T > support[j])
         j = int(np.searchsorted(-exceed, -(1.0 - q) - 1e-15, side="left"))
         return float(self.support[min(j, self.support.size - 1)])
@@ -136,9 +136,9 @@ class ExactNull(NullDistribution):
 
 @dataclass(frozen=True, eq=False)
 class RootNull(ExactNull):
-    """Law of √T for a T ≥ 0 whose law was computed; ``support`` holds the roots.
+    """Null distribution of √T for a statistic T ≥ 0 whose law was computed.
 
-    ``square`` is the law of T.
+    ``support`` holds the roots, ``square`` is the law of T.
     """
 
     square: ExactNull | None = field(default=None, repr=False)
@@ -205,7 +205,7 @@ HANDOVER = {"maximum": 1.0, "range": 2.0}
 
 
 def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
-    """Return the normal law with this mean and standard deviation.
+    """Return the normal law with this ``mean`` and standard ``deviation`` as a null distribution.
 
     ``labels`` are not used; a limit law is a function of them by protocol.
     """
@@ -215,7 +215,7 @@ def normal(mean: float, deviation: float, labels: IntArray) -> AsymptoticNull:
 
 
 def chi_squared(df: int, labels: IntArray) -> AsymptoticNull:
-    """Return the χ² law with ``df`` degrees of freedom.
+    """Return the χ² law with ``df`` degrees of freedom as a null distribution.
 
     ``labels`` are not used; a limit law is a function of them by protocol.
     """
@@ -263,7 +263,11 @@ class BrownianNull(NullDistribution):
 
 
 def _tail(extent: Extent, x: FloatArray) -> FloatArray:
-    """Return P(max|W| ≥ x), or that of the range, for x (m,), as in :class:`BrownianNull`."""
+    """Return P(max|W| ≥ x), or P(max W − min W ≥ x), for m points ``x``, (m,).
+
+    W is Brownian motion on [0, 1]; ``extent`` is "maximum" or "range". The series are in
+    :class:`BrownianNull`.
+    """
     from scipy.special import erfc
 
     small = x < HANDOVER[extent]
@@ -282,9 +286,10 @@ def _tail(extent: Extent, x: FloatArray) -> FloatArray:
 
 
 def _points_of_tails(extent: Extent, tails: FloatArray) -> FloatArray:
-    """Return the points at which the tail probabilities ``tails`` (m,) are reached, (m,).
+    """Return the points at which given tail probabilities are reached, (m,), by bisection.
 
-    They are found by bisection.
+    ``tails`` (m,) are the probabilities of max|W| or of max W − min W, W Brownian motion on [0, 1];
+    ``extent`` is "maximum" or "range".
     """
     low, high = np.zeros(tails.size), np.full(tails.size, 64.0)
     for _ in range(64):
@@ -295,7 +300,7 @@ def _points_of_tails(extent: Extent, tails: FloatArray) -> FloatArray:
 
 
 class MarkovNull(AsymptoticNull):
-    """The heaviest tail that an e-value can have under calibration: P(E ≥ t) = 1/t."""
+    """The heaviest tail that an e-value E can have under calibration: P(E ≥ t) = 1/t for t ≥ 1."""
 
     def mean(self) -> float:
         return 1.0  # at most
@@ -305,7 +310,7 @@ class MarkovNull(AsymptoticNull):
 
 
 def markov(labels: IntArray) -> MarkovNull:
-    """Return the law of Markov's bound for e-values.
+    """Return the law of Markov's bound for e-values, P(E ≥ t) = 1/t, as a null distribution.
 
     ``labels`` are not used; a limit law is a function of them by protocol.
     """
@@ -348,15 +353,16 @@ ODD = tuple(3**i * 5**j for i in range(20) for j in range(14))
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray, float]:
-    """Return the law of the number of successes in independent trials, ``p`` their probabilities.
+    """Return (first, probabilities, error), the law of the number of successes in n trials.
 
-    Returns the first count, the probabilities of it and the next ones (others are negligible), and
-    a bound on the error of every tail probability: mass outside the window, wrapped mass, and
-    rounding. Up to 64 trials by recursion, beyond through the characteristic function on the window
-    of counts that Bernstein's inequality leaves: up to 1024 trials are multiplied out in blocks,
-    and of more, groups of over 256 trials with similar p enter through Chebyshev interpolation of
-    log(1 − p + p e^{−iω}) in p. O(n + W log W), W the width of the window, about 18 standard
-    deviations. The three are an integer, an array (W,) and a float.
+    ``p`` (n,) are the probabilities of success in independent trials. ``first`` is an integer, the
+    smallest number of successes that is not negligible, the array (W,) has the probabilities of it
+    and the next ones, and ``error`` is a bound on the error of every tail probability: mass outside
+    the window, wrapped mass, and rounding. Up to 64 trials by recursion, beyond through the
+    characteristic function on the window of counts that Bernstein's inequality leaves: up to 1024
+    trials are multiplied out in blocks, and of more, groups of over 256 trials with similar p enter
+    through Chebyshev interpolation of log(1 − p + p e^{−iω}) in p. O(n + W log W), W the width of
+    the window, about 18 standard deviations.
     """
     certain = int((p >= 1.0).sum())
     p = p[(p > 0.0) & (p < 1.0)]
@@ -383,9 +389,9 @@ def fast_length(size: int) -> int:
 
 
 def _recursion(p: FloatArray) -> FloatArray:
-    """Return the distribution of the number of successes in a short series of trials, (k + 1,).
+    """Return the probabilities of 0, …, k successes in k independent trials, (k + 1,).
 
-    ``p`` (k,) are the probabilities of success.
+    ``p`` (k,) are the probabilities of success. O(k²).
     """
     pmf, grown = np.zeros(p.size + 1), np.empty(p.size + 1)
     pmf[0] = 1.0
@@ -399,8 +405,9 @@ def _recursion(p: FloatArray) -> FloatArray:
 def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray, int]:
     """Return (spectrum, origin): Σ_k P(k + origin) e^{−iωk} at the frequencies of a real FFT.
 
-    P is the distribution of the number of successes in trials with probabilities ``p``, of this
-    ``variance``; the FFT has length ``width``.
+    P is the distribution of the number of successes in trials with probabilities ``p`` (n,), of
+    this ``variance``; the FFT has length ``width``, and the complex spectrum shape (width // 2 +
+    1,). The origin is the number of successes that entry 0 of its inverse stands for.
     """
     omega = 2.0 * np.pi * np.arange(width // 2 + 1) / width
     spectrum = np.zeros(omega.size, dtype=np.complex128)
@@ -429,10 +436,11 @@ def _spectrum(p: FloatArray, width: int, variance: float) -> tuple[ComplexArray,
 
 
 def _multiplied(p: FloatArray, turns: ComplexArray) -> ComplexArray:
-    """Return the product over rows of 1 − p + p e^{−iω} at m frequencies, (m,).
+    """Return the product over trials of 1 − p + p e^{−iω} at m frequencies ω, complex (m,).
 
-    ``turns`` (b + 1, m) are the powers of e^{−iω}. The law of every b rows is transformed as a
-    whole: rounding grows with the number of factors.
+    ``p`` (n,) are the probabilities of success; ``turns`` (b + 1, m) are the powers 0 to b of
+    e^{−iω}. The law of every b trials is transformed as a whole: rounding grows with the number of
+    factors.
     """
     laws = np.zeros((-(-p.size // BLOCK), BLOCK + 1))
     laws[:, 0] = 1.0
@@ -447,12 +455,12 @@ def _multiplied(p: FloatArray, turns: ComplexArray) -> ComplexArray:
 
 
 def _interpolated(p: FloatArray, omega: FloatArray) -> tuple[ComplexArray, int]:
-    """Return (product, shift): the generating function Π_i (1 − p_i + p_i e^{−iω}).
+    """Return (product, shift) for the generating function Π_i (1 − p_i + p_i e^{−iω}).
 
-    The product has shape (m,), for frequencies ``omega`` (m,). It is computed as
-    Π_c (1 − x_c + x_c e^{−iω})^{w_c} with nodes x_c. The weights w_c of this interpolation of the
-    logarithm follow from the Chebyshev moments of ``p``. The factor e^{−iω·shift}, which would cost
-    digits, is left out and the shift returned.
+    ``p`` (n,) are probabilities of success, ``omega`` (m,) frequencies ω, and the product is
+    complex, (m,). It is computed as Π_c (1 − x_c + x_c e^{−iω})^{w_c} with nodes x_c. The weights
+    w_c of this interpolation of the logarithm follow from the Chebyshev moments of ``p``. The
+    factor e^{−iω·shift}, which would cost digits, is left out and the shift, an integer, returned.
     """
     low, high = float(p.min()), float(p.max())
     if high == low:

@@ -37,11 +37,11 @@ COUNTS_HELD, STRETCH, TABLES = 1 << 26, 1 << 19, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class SumError:
-    """Error that is a function of sums over fixed cells, of counts and of predictions.
+    """Description of an error that is a function of sums over fixed cells of resampled rows.
 
     ``probs`` (n, K) are the predictions, and ``cell[i, k]`` is the cell of row i and label k, one
-    of ``n_sums``. ``value`` computes errors (lanes,) from sums (S, lanes) of counts and of
-    predictions; the latter are summed for the first ``n_predicted`` columns of ``cell`` only.
+    of ``n_sums``, S. ``value`` computes errors (B,) of B replicates from sums (S, B) of counts and
+    of predictions; the latter are summed for the first ``n_predicted`` columns of ``cell`` only.
     """
 
     probs: FloatArray = field(repr=False)
@@ -57,8 +57,8 @@ class RowResamples:
 
     ``counts`` draws how often each pair occurs, and ``error`` computes the error from these
     numbers. O(n K) once and for a replicate, O(n K log(n / min_size)) in a tree. ``error`` is a
-    :class:`SumError`, or a function from counts (n, K, lanes) to errors (lanes,). With ``root`` an
-    error T becomes √(T / 2).
+    :class:`SumError`, a function of sums over cells, or a function from counts (n, K, B) of B
+    replicates to errors (B,). With ``root`` an error T becomes √(T / 2).
     """
 
     counts: RowCounts = field(repr=False)
@@ -67,7 +67,10 @@ class RowResamples:
     root: bool = False
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return replicates ``first``, …, ``first + count − 1``, shape (count,)."""
+        """Return the errors of replicates ``first``, …, ``first + count − 1``, shape (count,).
+
+        ``seed`` is the pair of integers that keys the random stream.
+        """
         lanes, size, most = COUNT_LANES, self.counts.upto.size, COUNTS_HELD
         if isinstance(self.error, SumError):
             size, most = self.error.n_sums, TABLES
@@ -114,10 +117,10 @@ def resampled_cells(
     """Return the resampler of a binned error; None if its cells cannot be found for a resample.
 
     ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
-    every row. ``bins`` made the cells; cell b consists of the rows ``order[starts[b]:starts[b +
-    1]]``. ``distance`` is a name such as "tv", ``combine`` is "sum" or "max" over cells. With
-    ``root`` an error T becomes √(T / 2), the root of a squared error of two columns, which counts
-    each gap twice.
+    every row. ``bins`` made the cells, None without; cell b consists of the rows
+    ``order[starts[b]:starts[b + 1]]``. ``distance`` is the name of the distance of means in a cell,
+    such as "tv", ``combine`` is "sum" or "max" over cells. With ``root`` an error T becomes √(T /
+    2), the root of a squared error of two columns, which counts each gap twice.
     """
     code, largest = list(DISTANCES_BY_NAME).index(distance), combine == "max"
     if isinstance(bins, QuantileBins):
@@ -148,8 +151,8 @@ def resampled_classes(
 
     ``probs`` (n, K) are predictions and ``outcomes`` (n, K) the probabilities of the labels of
     every row. ``cell[i, k]`` is the cell of row i for class k; the cells of class k begin at
-    ``starts[k]``; ``aggregate`` combines errors (B, K). ``aggregate`` returns one error for each of
-    the B replicates, (B,).
+    ``starts[k]``, and ``starts[K]`` is their number. ``aggregate`` combines errors (B, K) by class
+    to one error for each of B replicates, (B,).
     """
     rows = np.ascontiguousarray(probs, dtype=np.float64)
     value = partial(_every_class, starts, len(probs), aggregate)
@@ -315,16 +318,20 @@ class RowCounts:
         return cls(upto, rates, ladders, depths)
 
     def room(self, rows: int, lanes: int) -> DrawnCounts:
-        """Return zeros (rows, K, lanes) to hold the counts of (row, label) pairs."""
+        """Return zeros (rows, K, lanes) to hold the counts of (row, label) pairs, uint8.
+
+        ``rows`` is a number of rows, ``lanes`` a number of replicates, and K the number of labels.
+        """
         return np.zeros((rows, self.upto.shape[1], lanes), dtype=np.uint8)
 
     def poisson(
         self, key: NDArray[np.uint64], lane: int, first: int, out: DrawnCounts, totals: IntArray
     ) -> None:
-        """Draw Poisson counts of rows from ``first`` on, for a tile of replicates (lanes).
+        """Draw Poisson counts of (row, label) pairs, from row ``first`` on, for many replicates.
 
-        ``key`` (4,) are the words of the stream, ``lane`` the number of the first lane, ``out``
-        (rows, K, lanes) receives counts, and their sums are added to ``totals`` (lanes,).
+        ``key`` (4,) are the words of the random stream, ``lane`` the number of the first replicate
+        in it, ``out`` (rows, K, lanes) receives counts, a column for each replicate, and their sums
+        over rows and labels are added to ``totals`` (lanes,).
         """
         rows = slice(first, first + len(out))
         ladders = self.rates[rows], self.ladders[rows], self.depths[rows]
@@ -452,11 +459,12 @@ def _pairs(key, number, upto, row_out, label_out, uniform):  # type: ignore[no-u
 
 @counter_kernel
 def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyped-def]
-    """Top up the number of drawn rows in every lane to n by single draws.
+    """Top up the number of drawn rows in every replicate to n by single draws.
 
-    ``key`` (4,) are the words of the stream and ``lane`` the number of the first lane (replicate).
-    ``totals`` (lanes,) are the draws so far, ``upto`` (n, K) the cumulative label probabilities,
-    and ``counts_out`` (n, K, lanes) the counts, changed in place. Lanes beyond n begin again.
+    ``key`` (4,) are the words of the random stream and ``lane`` the number of the first replicate
+    in it. ``totals`` (lanes,) are the draws so far of each replicate, ``upto`` (n, K) the
+    cumulative label probabilities, and ``counts_out`` (n, K, lanes) the counts of (row, label)
+    pairs, changed in place. Replicates with more than n draws begin again.
     """
     # Draw j of a lane is always the same: the total of its Poisson counts says where to go on.
     n = len(upto)
@@ -479,12 +487,12 @@ def count_singles(key, lane, upto, totals, counts_out):  # type: ignore[no-untyp
 def add_singles(  # type: ignore[no-untyped-def]
     key, lane, upto, totals, probs, cell, n_predicted, events_out, predicted_out
 ):
-    """Top up the number of drawn rows in every lane to n in the sums over fixed cells, O(K) a draw.
+    """Top up the number of drawn rows in every replicate to n in the sums over fixed cells.
 
     ``key``, ``lane``, ``upto`` and ``totals`` are as in :func:`count_singles`. ``probs`` (n, K) are
     predictions and ``cell`` (n, K) the cell of each row and label; ``events_out`` and
-    ``predicted_out`` (L, lanes) are sums of events and of the first ``n_predicted`` probabilities,
-    changed in place.
+    ``predicted_out`` (L, lanes) are sums of events and of the first ``n_predicted`` probabilities
+    in L cells, a column for each replicate, changed in place. O(K) a draw.
     """
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
@@ -542,12 +550,12 @@ def _measured(gap, size, code):  # type: ignore[no-untyped-def]
 def joint_errors(  # type: ignore[no-untyped-def]
     counts, probs, starts, code, largest, errors_out
 ):
-    """Add the binned errors of vectors in fixed cells, O(n K) for each lane.
+    """Add the binned errors of probability vectors in fixed cells, O(n K) for each replicate.
 
-    ``counts`` (n, K, lanes) of drawn rows and ``probs`` (n, K) are in the order of their cells,
-    which begin at ``starts`` (L + 1,). ``code`` is the place of the distance in
-    ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the sum. ``errors_out``
-    (lanes,) is changed in place.
+    ``counts`` (n, K, lanes) of drawn rows by label, a column for each replicate, and ``probs`` (n,
+    K) are in the order of their cells, which begin at ``starts`` (L + 1,). ``code`` is the place of
+    the distance in ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the sum.
+    ``errors_out`` (lanes,) is changed in place.
     """
     # Rows of a cell lie together, and only its sums are kept.
     n, n_classes, lanes = counts.shape
@@ -600,11 +608,12 @@ def joint_errors(  # type: ignore[no-untyped-def]
 
 @kernel
 def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no-untyped-def]
-    """Add the errors in equal-mass cells of rows sorted by ``p``, O(n) for each lane.
+    """Add the errors in equal-mass cells of rows sorted by prediction, O(n) for each replicate.
 
-    ``counts`` (n, 2, lanes) are drawn rows, ``p`` (n,) is increasing, ``m`` the number of cells.
-    ``code`` and ``largest`` are as in :func:`joint_errors`; ``errors_out`` (lanes,) is changed in
-    place. Equal values share a cell.
+    ``counts`` (n, 2, lanes) are numbers of drawn rows by label, a column for each replicate, ``p``
+    (n,) is the sorted probability of label 0, and ``m`` the number of cells. ``code`` and
+    ``largest`` are as in :func:`joint_errors`; ``errors_out`` (lanes,) is changed in place. Equal
+    values share a cell.
     """
     # A cell ends with the value at which the j-th of m equal parts is full, at a
     # total of `full` rows.
@@ -642,10 +651,11 @@ def tree_error(  # type: ignore[no-untyped-def]
 ):
     """Return the binned error, a float, in the tree of one sample, O(n K) for each of its levels.
 
-    ``probs`` (n, K) are the predictions; ``pairs`` are the numbers i K + k of the pairs of a row
-    and a label, as often as drawn, and are reordered. A node of at least ``smallest_node`` rows is
-    cut, at the mean if ``by_mean`` and else at the median, if both parts have ``smallest_part``
-    rows. ``code`` and ``largest`` are as in :func:`joint_errors`.
+    ``probs`` (n, K) are the predictions; ``pairs`` (n,) are the numbers i K + k of the pairs of a
+    row i and a label k, as often as drawn, and are reordered. A node of at least ``smallest_node``
+    rows is cut along the class whose probability varies most, at the mean if ``by_mean`` and else
+    at the median, if both parts have ``smallest_part`` rows. ``code`` is the place of the distance
+    in ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the sum.
     """
     # A node is a stretch of `pairs`, its left part is moved to the front.
     n, n_classes = probs.shape
