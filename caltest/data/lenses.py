@@ -511,9 +511,10 @@ class Aligned(Lens):
 def _memorises(induced: Predictions, shifts: FloatArray) -> bool:
     """Return whether the fold models memorise groups of rows, for any class of the problem.
 
-    ``induced`` are the predictions behind the lens, with their folds, and ``shifts`` (F, K) the
-    shifts of log-probabilities of F folds and K classes that give all folds one mean. See
-    :func:`memorises`.
+    The sign is that similar predictions lie in one fold far more often than by chance
+    (:func:`memorises`). ``induced`` are the predictions behind the lens, with their folds, and
+    ``shifts`` (F, K) the shifts of log-probabilities of F folds and K classes that give all folds
+    one mean.
     """
     assert induced.folds is not None
     fold, probs = induced.folds, induced.probs

@@ -64,11 +64,11 @@ def fitted(
 ) -> Picture:  # fmt: skip
     """Draw an isotonic or smooth reliability curve with its band.
 
-    ``style`` "classical" draws event rates with the diagonal, "deviation" observed − predicted;
-    ``axis`` is the scale of the predictions. ``truth`` maps predictions to true probabilities,
-    drawn as a line where it is known. The picture has the artists "curve", "band", "diagonal",
-    "histogram", "key" and, where drawn, "truth". Without ``ax`` it makes a new figure; ``recipe``
-    prints the method below it.
+    ``curve`` has predictions, fitted event rates and limits. ``style`` "classical" draws event
+    rates with the diagonal, "deviation" observed − predicted; ``axis`` is the scale of the
+    predictions. ``truth`` maps predictions to true probabilities, drawn as a line where it is
+    known. The picture has the artists "curve", "band", "diagonal", "histogram", "key" and, where
+    drawn, "truth". Without ``ax`` it makes a new figure; ``recipe`` prints the method below it.
     """
     scale, deviation = scales.chosen(style, axis)
     chart, top = Chart.of(ax, 2.7 if deviation else 3.2), curve.subject == "top"

@@ -189,14 +189,15 @@ class AuditReport(Result):
     Attributes
     ----------
     verdict : AuditVerdict
-        One of three verdicts without a tolerance, of four with one.
+        Whether the model is miscalibrated; with a tolerance whether that matters. Other values are
+        "too little data", "cannot tell" and "in doubt".
     summary : tuple of str
         The verdict in sentences.
     direction : str
         For the event of two classes "too high" or "too low"; for the top class "overconfident",
         "underconfident" or "mixed"; "" where none is known.
     rows : tuple of AuditRow
-        One row a lens, with adjusted p-values.
+        One row a question, with its lens and adjusted p-value.
     accuracy, confidence : float
         How often the top class (or the event) occurred, and its mean probability, in [0, 1].
     low, high : float
@@ -716,7 +717,10 @@ class SegmentSearch(Result):
 
     @property
     def reach_in_words(self) -> str:
-        """Sentence on the differences that such a search detects with power 0.8."""
+        """Sentence on the differences observed − predicted that this search detects with power 0.8.
+
+        It names one for each share of the rows in ``reach``, such as 20 %.
+        """
         could = [f"{d:.3f} in {100 * f:g} % of the rows" for f, d in self.reach if d is not None]
         if not could:
             return "No difference in 20 % of the rows would be found in 80 % of such data sets."

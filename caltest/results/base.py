@@ -887,7 +887,8 @@ class Subgroups(Record):
     def table(self) -> Columns:
         """Columns by heading, with one row for each subgroup.
 
-        They are its name, number of rows, the numbers of its result, and the adjusted p-value.
+        They are its name, number of rows, the numbers of its result, the adjusted p-value, and
+        where it was tested the p-value of being miscalibrated like all others.
         """
         columns = attributes(self.tests, {name: name for name in self.tested[0].of_subgroups})
         last = {"alike": self.alike} if self.alike else {}

@@ -517,7 +517,8 @@ class GradeTests(Result):
     def _other_side(self) -> str:
         """Return a sentence, after a blank, on predictions that a one-sided test cannot reject.
 
-        It is "" where none lies beyond its interval on the other side.
+        They lie beyond their interval on the side that the alternative leaves out: above it for
+        "greater", below it for "less". It is "" if there are none, or no more than by chance.
         """
         several_grades = len(self.grades) > 1
         unseen = [row.name for row in self.grades if row.unseen]

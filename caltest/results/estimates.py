@@ -612,8 +612,8 @@ class BrierDecomposition(Result):
     """Decomposition of a Brier score over the cells of a partition.
 
     ``mean_score = reliability − resolution + uncertainty + within_variance − within_covariance``,
-    exactly. ḡ_b and r̄_b are the mean prediction and the label frequencies in cell b, r̄ the label
-    frequencies of all rows, and e_i the outcome as a vector.
+    exactly. ḡ_b and r̄_b are the mean prediction and the label frequencies of the n_b rows in cell
+    b, r̄ the label frequencies of all n rows, and e_i the outcome as a vector.
 
     Attributes
     ----------
