@@ -264,8 +264,9 @@ SLOPE_RATIO = 0.5
 class SearchAnswer:
     """Sample size, its 95 % Monte Carlo interval, and the (n, power) points of the search.
 
-    ``low`` and ``high`` are the interval of ``n``; ``intervals`` are 95 % Monte Carlo intervals of
-    the powers, or mean widths, at ``points``. ``n_resamples`` counts simulated data sets.
+    ``low`` and ``high`` are the interval of ``n``; ``points`` are pairs of a number of rows tried
+    and the power, or mean width of intervals, found there, and ``intervals`` the 95 % Monte Carlo
+    intervals of these. ``n_resamples`` counts simulated data sets.
     """
 
     n: int
@@ -552,9 +553,7 @@ class Task:
         return result.pvalue <= self.alpha
 
     def _first_is_worse(self, rng: Rng, n: int) -> bool:
-        """Draw n rows from ``rng``.
-
-        Return whether a comparison shows that the first model is worse.
+        """Draw n rows from ``rng``; return whether the first model is shown to be worse.
 
         It is :func:`caltest.compare` without each model's own test: the difference of debiased
         squared errors, first − second, is positive with p ≤ alpha. StatisticError for a statistic
@@ -584,11 +583,11 @@ class Task:
         return result.high - result.low
 
     def _alarm(self, rng: Rng) -> int | None:
-        """Draw rows from ``rng`` until the monitor of this plan raises its alarm.
+        """Draw rows from ``rng`` until the monitor of this plan raises an alarm.
 
         Return their number.
 
-        None if it raises none within two million rows.
+        It is None if there is no alarm within two million rows.
         """
         monitor, block = self.statistic, MONITOR_BLOCK
         while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:
@@ -874,9 +873,7 @@ class Population:
         return None if source is None else source.n
 
     def probs(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-        """Draw n rows of predictions from ``rng``.
-
-        Return (predictions, true probabilities), (n, K) each.
+        """Draw n rows from ``rng``; return (predictions, true probabilities), (n, K) each.
 
         Rows of data are drawn with replacement.
         """
@@ -932,14 +929,12 @@ class Population:
 
     @cached_property
     def dependence(self) -> tuple[float, float]:
-        """(design effect, correlation): how much the labels of a cluster depend.
-
-        (1, 0) without clusters.
+        """(design effect, correlation) of labels in a cluster; (1, 0) without clusters.
 
         The design effect is Σ over clusters of (Σ r)² divided by Σ r², at least 1, with r = y − q
-        of class 1 or the most likely class. Labels are thresholded normal variables with one
-        correlation within a cluster, which keeps the probabilities of every row; the correlation
-        that gives the design effect is found by bisection on the same draws.
+        of class 1 or the most likely class, q its true probability. Labels are thresholded normal
+        variables with one correlation within a cluster, which keeps the probabilities of every row;
+        the correlation that gives the design effect is found by bisection on the same draws.
         """
         data = self.data
         if data is None or data.clusters is None:

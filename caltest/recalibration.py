@@ -69,9 +69,7 @@ class Recalibration(ABC):
     """
 
     def fit(self, probs: object, labels: object = None, **facts: Unpack[Facts]) -> Recalibrated:
-        """Fit the map on held-out predictions and their labels.
-
-        Return it, to be called on new predictions.
+        """Fit the map on held-out predictions and labels; return it, to be called on new ones.
 
         Arguments are as in :meth:`Predictions.of`, for rows that the model was not trained on.
         Logits that differ by a constant in each row give the same map. ``ids`` identify the rows of
@@ -305,10 +303,7 @@ class SoftmaxLoss:
         return float(loss), self._mean(residual) + self.penalty * shift
 
     def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the Hessian of the loss at ``theta`` (d,) times the vector ``direction`` (d,).
-
-        The shape is (d,).
-        """
+        """Return the Hessian of the loss at ``theta`` (d,) times ``direction`` (d,), shape (d,)."""
         q = next((q for at, q in self._latest if np.array_equal(at, theta)), None)
         if q is None:
             from scipy.special import softmax
@@ -488,8 +483,9 @@ class BetaCalibration(_ByCurves, Penalised):
         logit q = a log p − b log(1 − p) + c,  a, b ≥ 0
 
     The odds are a ratio of two beta densities; a = b gives Platt scaling, a = b = 1 and c = 0 the
-    identity. ``penalty`` is the weight λ of (λ/2)((a − 1)² + (b − 1)² + c²). O(n K) for each of
-    some ten steps.
+    identity. ``penalty`` is the weight λ of (λ/2)((a − 1)² + (b − 1)² + c²), by default 1e-6. For
+    more than two classes there is a curve for each class, and rows are divided by their sum. O(n K)
+    for each of some ten steps.
 
     Examples
     --------
@@ -573,10 +569,11 @@ class Steps:
 class HistogramBinning(_ByCurves):
     """Histogram binning: the frequency of the class in each bin (Zadrozny & Elkan 2001).
 
-    ``bins`` lie along the probability of a class. With many classes, equal-mass bins lie mostly at
-    small probabilities, and accuracy suffers. An empty bin of equal width keeps its centre. The
-    result has ties, may be exactly 0 or 1, and can be less likely on the fitting set than the
-    predictions. O(n log n) for each class.
+    ``bins``, :class:`UniformBins` or :class:`QuantileBins`, lie along the probability of a class,
+    by default 15 of equal width; StatisticError for others. With many classes, equal-mass bins lie
+    mostly at small probabilities, and accuracy suffers. An empty bin of equal width keeps its
+    centre. The result has ties, may be exactly 0 or 1, and can be less likely on the fitting set
+    than the predictions. O(n log n) for each class.
 
     Examples
     --------
@@ -700,9 +697,9 @@ class TemperatureScaling(Penalised):
         q = softmax(z / T),  z the logits or log-probabilities
 
     T > 1 makes predictions less certain, T < 1 more; no predicted class changes. ``penalty`` is the
-    weight λ of (λ/2)(1/T − 1)², which keeps T > 0 when every row of the fit is classified
-    correctly; else its effect is of order λ. The loss is convex in 1/T; O(n K) for each of some ten
-    steps.
+    weight λ of (λ/2)(1/T − 1)², by default 1e-6, which keeps T > 0 when every row of the fit is
+    classified correctly; else its effect is of order λ. The loss is convex in 1/T; O(n K) for each
+    of some ten steps.
 
     StatisticError on labels less likely than under uniform guessing, which no T > 0 repairs.
 
@@ -737,8 +734,8 @@ class VectorScaling(_LinearScaling):
         q = softmax(w ⊙ z + b),  z_k = log p_k − mean_j log p_j
 
     Slopes that differ see the constant of raw logits, which the centred z leaves out. ``penalty``
-    is the weight λ of (λ/2)(‖w − 1‖² + ‖b‖²), which makes the optimum unique and finite. O(n K) for
-    each of some dozens of steps.
+    is the weight λ of (λ/2)(‖w − 1‖² + ‖b‖²), by default 1e-6, which makes the optimum unique and
+    finite. O(n K) for each of some dozens of steps.
 
     Examples
     --------
@@ -759,8 +756,8 @@ class MatrixScaling(_LinearScaling):
 
     With log p in place of z this would be Dirichlet calibration (Kull et al. 2019). K² + K
     parameters fit the noise of small sets: the result can be worse than none (Guo et al. 2017,
-    Table 1) and needs a larger ``penalty`` λ, of (λ/2)(‖W − I‖² + ‖b‖²). O(n K²) for each of dozens
-    to hundreds of steps.
+    Table 1) and needs a larger ``penalty`` λ than 1e-6, of (λ/2)(‖W − I‖² + ‖b‖²). O(n K²) for each
+    of dozens to hundreds of steps.
 
     Examples
     --------

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 
 class Classifier(Protocol):
-    """A classifier of scikit-learn, or one that has the same methods."""
+    """A classifier of scikit-learn, or one that has the same methods.
+
+    They are ``fit(X, y)`` and ``predict_proba(X)``, which returns probabilities (n, K) in the order
+    of ``classes_`` (K,); ``n_features_in_`` is the number of features.
+    """
 
     classes_: ArrayLike
     n_features_in_: int
@@ -62,7 +66,7 @@ def calibration_error(
         Observed classes; the probability of ``pos_label``, or a column for each class in order.
     sample_weight : array_like of shape (n,), optional
         Weights that are all alike count as none. A statistic that takes no others raises
-        UnsupportedFactError.
+        StatisticError.
     pos_label : optional
         The event. With one column it is by default 1 where classes are 0 and 1 or −1 and 1, or the
         last of ``labels``; with a column for each class it is looked at against the rest.
@@ -134,12 +138,11 @@ class CalibrationScorer:
         self, estimator: Classifier, X: object, y_true: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:  # fmt: skip
-        """Return minus the calibration error of a fitted classifier.
-
-        NaN where it cannot be measured.
+        """Return minus the calibration error of a fitted classifier, or NaN.
 
         ``X`` (n, d) are features, ``y_true`` (n,) observed classes and ``sample_weight`` (n,)
-        weights of the rows, None for none. NaN comes with an ``UnmeasuredWarning``.
+        weights of the rows, None for none. An error that cannot be measured is NaN, with an
+        ``UnmeasuredWarning``.
         """
         probs = estimator.predict_proba(X)
         options: Fields = {

@@ -245,11 +245,13 @@ class MCE(_BinnedError):
 
 @dataclass(frozen=True, repr=False)
 class RMSCE(Statistic):
-    """Root mean squared calibration error of a two-class problem.
+    """Root mean squared calibration error of a two-class problem, in [0, 1].
 
     RMSCE = √ Σ_b (n_b / n) (r̂_b − p̂_b)², the binned l2 error (Hendrycks et al. 2019, with
-    equal-mass bins of the top class). ``bins`` is the partition, by name. O(n log n), then O(n) for
-    each further set of labels.
+    equal-mass bins of the top class): n_b of n rows lie in bin b, r̂_b is the frequency of the
+    event there and p̂_b the mean prediction. ``bins`` is a binning such as the default
+    ``QuantileBins(15)``; a bare number raises StatisticError. O(n log n), then O(n) for each
+    further set of labels.
 
     Examples
     --------
@@ -374,22 +376,24 @@ class DebiasedL2(Statistic):
 
     T = (1/n) Σ_b (|S_b|² − Q_b) / (n_b − 1), with r_i = onehot(y_i) − p_i, S_b = Σ_{i in b} r_i and
     Q_b = Σ_{i in b} |r_i|²: the U-statistic over pairs of rows in the same cell, which estimates
-    Σ_b π_b |Δ_b|², Δ_b the mean residual of the cell, without bias for given counts. Cells with one
-    row do not count. For two classes only the first component enters, so that the value is
-    comparable with the squared errors of Kumar et al. (2019, §5) and Lee et al. (2022), and half of
-    the estimand of ``ECE(bins, "sqeuclidean")``; for more classes all components enter. O(n K) for
-    each set of labels. With clusters only pairs of two clusters count, in each cell
-    (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), so that dependence within clusters does
-    not look like an error; with two columns, pairs that share neither cluster. ``bins`` as in
-    :class:`ECE`.
+    Σ_b π_b |Δ_b|², π_b the share of rows in cell b and Δ_b their mean residual, without bias for
+    given counts n_b. Cells with one row do not count. For two classes only the first component
+    enters, so that the value is comparable with the squared errors of Kumar et al. (2019, §5) and
+    Lee et al. (2022), and half of the estimand of ``ECE(bins, "sqeuclidean")``; for more classes
+    all components enter. O(n K) for each set of labels. With clusters only pairs of two clusters
+    count, in each cell (W_b / W) (|S_b|² − Σ_g |S_gb|²) / (W_b² − Σ_g W_gb²), with W the total
+    weight, W_b in cell b, W_gb and S_gb of cluster g in cell b, so that dependence within clusters
+    does not look like an error; with two columns of clusters, pairs that share neither.
 
     Parameters
     ----------
+    bins : binning, int or callable, default UniformBins(15)
+        The partition, as for :class:`ECE`; a number m means ``UniformBins(m)``.
     estimator : {"pairs", "tcal", "kumar"}, default "pairs"
-        ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do. ``"kumar"`` is
-        Σ_b (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b, of Kumar et al. (2019), for
-        two classes: it treats the predictions of a cell as equal, and takes off a little too much.
-        Both do not see clusters.
+        ``"tcal"`` divides by n_b instead of n_b − 1, as Lee et al. (2022) do. ``"kumar"`` is Σ_b
+        (n_b/n) (D_b² − ȳ_b (1 − ȳ_b) / (n_b − 1)), D_b = S_b / n_b and ȳ_b the event rate, of Kumar
+        et al. (2019), for two classes: it treats the predictions of a cell as equal, and takes off
+        a little too much; with weights it raises StatisticError. Both do not see clusters.
 
     Examples
     --------
@@ -429,10 +433,11 @@ class DebiasedL1(Statistic):
     """Calibration error debiased by a normal approximation of its noise, for two classes.
 
     T = Σ_b (n_b / n) (2 |D_b| − E|D_b + σ_b Z|), D_b = ȳ_b − p̄_b, σ_b² = ȳ_b (1 − ȳ_b) / n_b, Z
-    standard normal: the debiased estimate of Kumar et al. (2019, §5) with p = 1, whose average over
-    simulated normals is here the mean of a folded normal, in closed form. With
-    weights, means and shares of the cells are weighted and n_b in σ_b² is (Σ w)² / Σ w².
-    ``bins`` as in :class:`ECE`. O(n). An error of 0 is still estimated a little above 0.
+    standard normal, with n_b rows, event rate ȳ_b and mean prediction p̄_b in bin b: the debiased
+    estimate of Kumar et al. (2019, §5) of the l1 error, whose average over simulated normals is
+    here the mean of a folded normal, in closed form. With weights, means and shares of the cells
+    are weighted and n_b in σ_b² is (Σ w)² / Σ w². ``bins`` is a binning, a function, or a number m
+    for ``UniformBins(m)``, by default 15. O(n). An error of 0 is still estimated a little above 0.
 
     Examples
     --------
@@ -583,9 +588,7 @@ class Scales(SumStatistic):
 
     @cached_property
     def closing(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """(closing, weights, starts).
-
-        Arrays that tell the compiled reader when cells of a scale end.
+        """Arrays (closing, weights, starts) that tell the compiled reader when cells end.
 
         Scales are nested partitions of the rows, from fine to coarse. ``closing`` (L,) is the
         number of scales that end a cell after each of the L finest cells, ``weights`` the pair
@@ -798,12 +801,10 @@ class ClassCells(Prepared):
         return self._combined(self.by_class(factor**0.5 * self._sums(outcomes)))
 
     def by_class(self, sums: FloatArray) -> FloatArray:
-        """Return the error of every class, (B, K), for B sets of outcomes.
-
-        0 for a class without cells.
+        """Return the error of every class, (B, K); 0 for a class without cells.
 
         ``sums`` (B, L) are residual sums, events − predicted, of the L cells of all classes, class
-        after class.
+        after class, for B sets of outcomes.
         """
         # One term more, as the last class may have no cells and start beyond the others.
         gaps = np.concatenate([np.abs(sums) * self.shares, np.zeros((len(sums), 1))], axis=1)
@@ -923,15 +924,16 @@ def SCE(bins: int = 15) -> ClasswiseECE:  # noqa: N802 (named as published)
 
 @dataclass(frozen=True, repr=False)
 class ACE(Statistic):
-    """Adaptive calibration error of Nixon et al. (2019, §4.2).
+    """Adaptive calibration error of Nixon et al. (2019, §4.2), in [0, 1].
 
-    ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|: for each class the n_k predictions above the
-    ``threshold`` (0 keeps all of them, zeros included) are sorted and cut into R = ``bins`` ranges
-    of ⌊n_k / R⌋, the last with the remainder; fewer than R predictions are a range each. Equal
-    predictions are never separated: ranges that end at the same value are one range, which weighs
-    as many times 1/R as it replaces. A class with no prediction above the threshold contributes 0.
-    Ranges do not see weights, means in them are weighted. O(n K log n) once, then O(n + R K) for
-    each further set of labels.
+    ACE = (1/(K R)) Σ_k Σ_r |acc(r, k) − conf(r, k)|, acc the frequency of label k and conf the mean
+    of its probability in range r: for each of K classes the n_k predictions above the ``threshold``
+    (0 keeps all of them, zeros included) are sorted and cut into R = ``bins`` ranges of ⌊n_k / R⌋,
+    the last with the remainder; fewer than R predictions are a range each. Equal predictions are
+    never separated: ranges that end at the same value are one range, which weighs as many times 1/R
+    as it replaces. A class with no prediction above the threshold contributes 0. Ranges do not see
+    weights, means in them are weighted. O(n K log n) once, then O(n + R K) for each further set of
+    labels.
 
     Also called ACE are ``ECE(QuantileBins(m))`` after ``TopK(1)``, an average of netcal in which
     occupied bins of equal width count the same, and ranges weighted by their counts, as in the

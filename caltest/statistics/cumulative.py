@@ -201,7 +201,7 @@ def _brownian(extent: Extent, sigma: float, labels: IntArray) -> BrownianNull:
 class KolmogorovSmirnov(_CumulativeError):
     """Largest cumulative difference between outcomes and predictions (ECCE-MAD), for two classes.
 
-    The value is max_k |C_k|, with rows sorted by the probability p of the event (class 0), C_0 = 0
+    The value is max_k |C_k|, with rows sorted by the probability p of the event (label 1), C_0 = 0
     and C_k = (1/n) Σ_{i≤k} (y_i − p_i) (Arrieta-Ibarra et al., JMLR 23, 2022), in [0, 1]. Rows with
     equal predictions enter together. Errors that change sign along p many times cancel.
     ``scaled=True`` divides by σ = √(Σ p (1 − p)) / n, the standard deviation of C_n under
@@ -226,7 +226,8 @@ class Kuiper(_CumulativeError):
     all intervals of predictions, which is the empirical cutoff calibration error of Rossellini et
     al. (2025, arXiv:2502.19851). Rows with equal predictions enter together. ``scaled=True``
     divides by the standard deviation of C_n under calibration, and raises StatisticError if that is
-    0. Nulls and cost are as for :class:`KolmogorovSmirnov`, the largest |C_k|.
+    0. ``null="asymptotic"`` is the law of the range of a Brownian motion (:class:`BrownianNull`).
+    O(n log n) once, O(n) for each further set of labels.
     """
 
     extent: ClassVar[Extent] = "range"

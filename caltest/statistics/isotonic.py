@@ -52,11 +52,9 @@ def isotonic_fit(probs: object, labels: object = None) -> IsotonicFit:
 def best_score(hits: FloatArray | IntArray, size: FloatArray | IntArray, score: Score) -> float:
     """Return the mean score of predictions that equal the event rate of their group.
 
-    Lower is better.
-
     ``hits`` and ``size`` (m,) are numbers of events and of rows in m groups, or sums of weights.
     ``score`` is "brier", the mean of (rate − y)², or "log", the mean negative log-likelihood in
-    nats.
+    nats; lower is better.
     """
     share: FloatArray = hits / size
     if score == "brier":
@@ -107,9 +105,7 @@ class Pools(LabelStatistic):
     def mean_score(self, labels: IntArray) -> float:
         """Return the mean Brier or log score of the fixed predictions for ``labels`` (n,).
 
-        0 is the event.
-
-        It is weighted if the rows are. The field ``score`` says which.
+        Label 0 is the event. The mean is weighted if the rows are. The field ``score`` says which.
         """
         scores = np.where(labels[self.order] == 0, self.hit, self.miss)
         w = self.data.weights
@@ -164,9 +160,9 @@ class CORP(Statistic):
 
     MCB = S(p, y) − S(p̂, y): how much better the mean score would be if the predictions were
     recalibrated by isotonic regression on the same outcomes (Dimitriadis, Gneiting & Jordan, PNAS
-    118(8), 2021). ``score`` is "brier", (p − y)², or "log", −log of the probability of the
-    label, which is infinite for a label of probability 0, and refused by the verbs then. Rows
-    with equal predictions share a bin. It is positive even under calibration, in [0, 1] or [0, ∞].
+    118(8), 2021). ``score`` is "brier", (p − y)², or "log", −log of the probability of the label,
+    which is infinite for a label of probability 0; ``calibration_test`` refuses it then. Rows with
+    equal predictions share a bin. It is positive even under calibration, in [0, 1] or [0, ∞].
     :func:`caltest.corp_decomposition` has the other parts of the score. O(n log n) once, O(n) for
     each further set of labels, for which the fit is made anew.
 
@@ -333,7 +329,7 @@ class SortedRows(LabelStatistic):
     def n_bins(self, labels: IntArray) -> int:
         """Return the number of bins that the monotone sweep chooses for ``labels`` (n,).
 
-        0 is the event.
+        Label 0 is the event. Bins have equal mass, ties kept together.
         """
         return int(self._swept(labels[None, :])[1, 0])
 
@@ -400,12 +396,13 @@ class Sweep(Statistic):
 
     For b = 2, 3, … the sorted predictions are cut at ranks ⌈j n / b⌉ into b bins, ties kept
     together, until the frequencies of the event no longer increase from bin to bin; with the last b
-    that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, q = 1 or 2 by the
-    ``norm`` "l1" or "l2", the default of the authors' code (Roelofs et al., "Mitigating bias in
-    calibration error estimation", AISTATS 2022, Algorithm 1). Software that takes the *largest* b
+    that was good (at most n), the value is (Σ_b (n_b / n) |r̂_b − p̂_b|^q)^{1/q}, n_b of n rows in
+    bin b, r̂_b the frequency of the event and p̂_b the mean prediction (Roelofs et al., "Mitigating
+    bias in calibration error estimation", AISTATS 2022, Algorithm 1). ``norm`` is "l1" (q = 1) by
+    default, or "l2" (q = 2), the default of the authors' code. Software that takes the *largest* b
     that leaves the curve monotone returns other values. Bins are chosen anew for every set of
-    labels; with weights, frequencies, means and shares are weighted, and ranks are not.
-    O(n log n) once; then O(n + b²) for a set of labels that leads to b bins.
+    labels; with weights, frequencies, means and shares are weighted, and ranks are not. O(n log n)
+    once; then O(n + b²) for a set of labels that leads to b bins.
 
     Examples
     --------

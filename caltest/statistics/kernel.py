@@ -85,10 +85,8 @@ class DistanceKernel(Written):
     def __call__(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         """Return kernel values (a, b), in (0, 1], for ``rows`` (a, K) and ``others`` (b, K).
 
-        O(a b K).
-
         Value (i, j) is exp(−distance / bandwidth) of row i and other row j. StatisticError while
-        the bandwidth is a word such as "median".
+        the bandwidth is a word such as "median". O(a b K).
         """
         values = self._distances(rows, others, squared=False)
         values *= -1.0 / float(self.bandwidth)
@@ -555,9 +553,9 @@ class MMCE(Statistic):
     """Maximum mean calibration error of a two-class problem (Kumar, Sarawagi & Jain, ICML 2018).
 
     MMCE² = Σ_{i,j} w_i w_j (c_i − p_i) (c_j − p_j) exp(−|p_i − p_j| / ν), where c_i says whether
-    class 0 occurred (after ``TopK(1)``: the top class was right), p_i is its probability, ν the
-    ``bandwidth``, by default as in the paper, and w_i = 1/n, or the weight of the row over the
-    sum of weights. The value is the root, in [0, 1]; MMCE² is half of
+    the event, label 1, occurred (after ``TopK(1)``: the top class was right), p_i is its
+    probability, ν the ``bandwidth``, by default as in the paper, and w_i = 1/n, or the weight of
+    the row over the sum of weights. The value is the root, in [0, 1]; MMCE² is half of
     ``SKCE(TVKernel(0.4), estimator="biased")``. Biased upward, as an ECE is. O(n log n) once, O(n)
     for further labels.
 
@@ -624,9 +622,9 @@ class Tiles:
 
     @property
     def in_memory(self) -> bool:
-        """True if the kernel values of all pairs are kept in memory, at most 2²⁴.
+        """True if the kernel values of all pairs, at most 2²⁴, are kept in memory.
 
-        Else they are made anew.
+        Otherwise they are computed anew, tile by tile, for each pass.
         """
         return len(self.probs) * max(self.size, ROWS_A_TILE // 4) // 2 <= KERNEL_VALUES_KEPT
 
@@ -747,7 +745,10 @@ class Tiles:
 
     @cached_property
     def _dense(self) -> bool:
-        """True if comparing all pairs of labels costs less than looking up the pairs that agree."""
+        """True if labels are compared pair by pair, as this costs less than lists of deviations.
+
+        The lists hold the rows whose label is not their class of probability above ½.
+        """
         top, residuals = _reference(self.probs)
         clear = np.arange(self.probs.shape[1]) == top[:, None]
         entries = np.where(clear, residuals, self.probs).sum(axis=0)
@@ -770,9 +771,9 @@ class Tiles:
 
 
 def residuals_of(probs: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the residuals onehot(y_i) − p_i.
+    """Return the residuals onehot(y_i) − p_i, (n, K).
 
-    The shape is (n, K), for ``probs`` (n, K) and ``labels`` (n,).
+    ``probs`` (n, K) are the predictions p, ``labels`` (n,) the labels y.
     """
     residuals = -probs
     residuals[np.arange(len(probs)), labels] += 1.0
@@ -944,10 +945,11 @@ def median(probs: FloatArray, distance: str, diagonal: bool) -> float:
 
 
 def median_on_line(x: FloatArray, diagonal: bool) -> float:
-    """Return the median |x_i − x_j| over pairs of increasing numbers ``x`` (n,); O(n) a bit.
+    """Return the median |x_i − x_j| over pairs of increasing numbers ``x`` (n,).
 
     ``diagonal`` includes pairs of a number and itself and both orders of others. If the median is
-    0, the mean over pairs i < j is returned, 0 if all numbers are equal.
+    0, the mean over pairs i < j is returned, 0 if all numbers are equal. O(n) for each of at most
+    64 bisections.
     """
 
     def kth(rank: int, copies: int, zeros: int) -> float:

@@ -99,12 +99,13 @@ class Prepared(ABC):
 
     * ``problem``: the fixed predictions, of rows or of the cells of a tally;
     * ``cells``: the partition whose sums it uses; None without bins;
-    * ``estimand``: the population error it estimates, which opens intervals and comparisons;
+    * ``estimand``: the population error it estimates, which opens intervals and comparisons; None
+      if there is none;
     * ``two_sided``: small values are evidence as well, by their distance from ``centre``;
-    * ``null_mean``: the mean under calibration, where it is known in closed form;
-    * ``laws``: limit laws by the name that ``null=`` takes; ``min_surprises``, the number of
-      surprising outcomes (Σ 1 − max p) that they need, ``law_caveat``, any other reason against
-      them;
+    * ``null_mean``: the mean under calibration, where it is known in closed form, else None;
+    * ``laws``: limit laws by the name that ``null=`` takes, functions of the labels that return a
+      null distribution; ``min_surprises``, the number of surprising outcomes (Σ 1 − max p) that
+      they need, ``law_caveat``, any other reason against them;
     * ``usual_null``: the law of ``null="auto"`` where it is neither exact nor redrawn labels;
     * ``remark``: how the value differs from the value of the rows, besides by cells; "" if it does
       not.
@@ -163,10 +164,7 @@ class Prepared(ABC):
 
     @property
     def data(self) -> Any:
-        """The data whose predictions are fixed.
-
-        Predictions for rows, the fine cells for a tally.
-        """
+        """The data whose predictions are fixed: Predictions, or the fine cells of a tally."""
         return self.problem.data
 
     @property
@@ -205,10 +203,7 @@ class Prepared(ABC):
         return None
 
     def limit_caveat(self) -> str | None:
-        """Return in words why the limit law is known to fail for data like these.
-
-        None if it is not.
-        """
+        """Return in words why the limit law fails for data like these, or None if it does not."""
         rare, needed = self.problem.surprises, self.min_surprises
         if self.law_caveat is None and rare < needed:
             return f"only {rare:.2g} surprising outcomes are expected, it takes {needed:g}"
@@ -295,12 +290,10 @@ class Reader:
     def of(cls, statistic: SumStatistic, cells: Cells, order: IntArray, residuals: bool) -> Self:
         """Return the reader of a sum statistic for rows in an order in which cells are runs.
 
-        O(n T).
-
         ``cells`` is the partition of the rows that ``statistic`` sums over, ``order`` (n,) the row
-        indices in the order of the blocks, T the number of scores the statistic takes. With
-        ``residuals`` blocks hold W (Y − p) in place of events, for follow-up: W the weight of a
-        known outcome Y.
+        indices in the order of the blocks. With ``residuals`` blocks hold W (Y − p) in place of
+        events, for follow-up: W the weight of a known outcome Y. O(n T) for T scores that the
+        statistic takes.
         """
         problem, starts = statistic.problem, np.asarray(cells.starts, dtype=np.int64)
         weights, expected = np.empty(0), np.ascontiguousarray(cells.expected[:, 0])
@@ -551,9 +544,7 @@ class CellStatistic(SumStatistic):
         return self if self.problem.n_classes == 2 and self.cells.lawful else None
 
     def term(self, cell: int, count: IntArray) -> FloatArray:
-        """Return the term of one cell for each number of events in ``count``, (m,).
-
-        For two classes.
+        """Return the term of one cell for each number of events in ``count``; for two classes.
 
         ``cell`` is the index of the cell, ``count`` (m,) holds numbers of events, weighted if rows
         are. The result (m,) is a float for each; the exact law is built from such terms.

@@ -161,19 +161,14 @@ class Problem(ABC):
 
     @property
     def d(self) -> int:
-        """Number of residual components in use.
-
-        1 (the event) for two classes, else the number of classes.
-        """
+        """Number of residual components in use: 1 (the event) for two classes, else all K."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @cached_property
     def mass(self) -> FloatArray | None:
-        """Total weight of the rows of every unit, (U,).
+        """Total weight of the rows of every unit, (U,); None where all of them have weight 1.
 
-        None where each of the U units has weight 1.
-
-        A unit is a row, or a cell of a tally.
+        A unit is one of U rows, or of U cells of a tally.
         """
         if self.count is None:
             return self.weight
@@ -242,9 +237,10 @@ class Problem(ABC):
         """
 
     def bins_remark(self, bins: Binning) -> str:
-        """Return in words how the cells of these bins differ from the cells that rows would have.
+        """Return in words how cells made by ``bins`` differ from the cells that rows would have.
 
-        It is "" if they do not differ, as for rows.
+        ``bins`` is a binning, a function from probabilities to integers. It is "" if they do not
+        differ, as for rows; in a tally bins consist of whole fine cells.
         """
         return ""
 
@@ -430,9 +426,9 @@ class Problem(ABC):
         return self.probs, np.ones(len(self.probs)) if self.count is None else self.count
 
     def tied_rows(self) -> Predictions:
-        """Return Predictions: the rows.
+        """Return the rows as Predictions.
 
-        For tallies weighted rows with equal predictions within a cell.
+        For a tally they are weighted rows that stand for it, with equal predictions within a cell.
         """
         return self.expand()[0]
 
@@ -485,11 +481,9 @@ class Cells:
     def of(cls, bins: Binning | int, problem: Problem) -> Cells:
         """Partition the U units of a problem (rows, or cells of a tally) by a binning.
 
-        O(U) after it.
-
         ``bins`` maps probabilities to integers; a number m means ``UniformBins(m)``. Units with
         equal numbers share a cell. StatisticError if the binning does not return one integer for
-        every row.
+        every row. O(U) after the binning.
         """
         bins = as_binning(bins)
         numbers = np.asarray(problem.numbers(bins))
@@ -521,9 +515,7 @@ class Cells:
     def levels(cls, problem: Problem) -> Cells:
         """Group the U units of a problem by equal event probability, in increasing order.
 
-        O(U log U).
-
-        Units are rows, or cells of a tally. For two classes.
+        Units are rows, or cells of a tally. For two classes. O(U log U).
         """
         return cls.by_number(problem.levels, problem)
 
@@ -591,12 +583,10 @@ class Cells:
         return np.add.reduceat(ordered, self.starts[:-1], axis=axis)
 
     def mean(self, values: AnyArray) -> AnyArray:
-        """Return weighted means of unit values over the L cells.
+        """Return weighted means of unit values over the L cells, shape (…, L).
 
-        The last axis, of length U, becomes L.
-
-        A unit is one of U rows, or of U fine cells of a tally. Each has the total weight of its
-        rows.
+        ``values`` (…, U) has one for each of U rows, or of U fine cells of a tally, which have the
+        total weight of their rows.
         """
         mass = self.problem.mass
         return self.sum(values if mass is None else values * mass, axis=-1) / self.mass

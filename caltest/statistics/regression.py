@@ -186,7 +186,7 @@ class HosmerLemeshow(Statistic):
     Parameters
     ----------
     bins : binning, default QuantileBins(10)
-        The partition, by name; the default has groups of equal size with ties kept together.
+        The partition; the default has groups of equal size with ties kept together.
     variance : {"binomial", "exact"}, default "binomial"
         Variance of a bin: as for equal predictions, which is too large, or exact.
     df : int, optional

@@ -350,10 +350,11 @@ class RowProblem(Problem):
 
 
 def _weighted_law(probs: FloatArray, multiples: IntArray) -> tuple[FloatArray, float]:
-    """Return (probabilities of Σ k_i y_i = 0, …, Σ k_i, bound on their rounding).
+    """Return (law, bound): probabilities that Σ k_i y_i is 0, 1, …, and their rounding error.
 
-    y_i are independent events, one for each of n rows. ``probs`` (n, 2) are probabilities of event
-    and non-event, ``multiples`` (n,) the whole numbers k_i. O(Σ k) for each row.
+    The law is (Σ k_i + 1,). y_i are independent events, one for each of n rows. ``probs`` (n, 2)
+    are probabilities of event and non-event, ``multiples`` (n,) the whole numbers k_i. O(Σ k) for
+    each row.
     """
     law = np.zeros(int(multiples.sum()) + 1)
     law[0], reach = 1.0, 0
@@ -713,9 +714,10 @@ class Drawn:
 class FollowupProblem(RowProblem):
     """Predicted risks with follow-up, seen through a lens; outcomes are :class:`Drawn`.
 
-    They are drawn with event times and censoring by ``RedrawFollowup()``, the only null. Cells hold
-    all rows, known or not, so that divisors are numbers of rows. Variances under calibration are
-    estimated from 999 draws of the null, not from formulas.
+    ``data`` are the predictions. Outcomes are drawn with event times and censoring by
+    ``RedrawFollowup()``, the only null. Cells hold all rows, known or not, so that divisors are
+    numbers of rows. Variances under calibration are estimated from 999 draws of the null, not from
+    formulas.
     """
 
     only_null = RedrawFollowup()

@@ -500,7 +500,11 @@ LARGEST = 700.0
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(LabelStatistic):
-    """E-value with fixed predictions: the final wealth of the mixture of bets, starting from 1."""
+    """E-value with fixed predictions: the final wealth of the mixture of bets, starting from 1.
+
+    It is a function of the labels (n,); with ``horizon`` h rows are dealt by time to h mixtures,
+    and the largest wealth is divided by h.
+    """
 
     def of_labels(self, labels: IntArray) -> float:
         h = self.data.horizon or 1

@@ -486,8 +486,8 @@ COARSEST = 1001
 class RelplotResiduals(SmoothResiduals):
     """Smooth ECE as relplot 1.0.3 computes it, a function of the residuals (B, n) of the labels.
 
-    ``p`` (n,) are the predictions of the event. Values (B,) are widths of the kernel at which error
-    and width agree, rounded to the steps of relplot's bisection.
+    ``p`` (n,) are the predictions of the event. Values (B,) are errors at the kernel width, a
+    multiple of 2⁻¹⁰, at which error and width agree.
     """
 
     counted: ClassVar[tuple[SmoothResiduals, ...]] = ()
@@ -542,9 +542,12 @@ class RelplotResiduals(SmoothResiduals):
 
 @dataclass(frozen=True, repr=False)
 class RelplotSmoothECE(SmoothECE):
-    """The smooth ECE of relplot 1.0.3: see ``ct.presets.relplot`` for how it is rounded.
+    """The smooth ECE of relplot 1.0.3, for two classes.
 
-    O(n + h m log m) for a value, with h ≤ 10 widths on grids of m = 1001 to 5121 points.
+    ``ct.presets.relplot`` says how it is rounded.
+
+    It is :class:`SmoothECE` with the width found by bisection and the integral as a sum. O(n + h m
+    log m) for a value, with h ≤ 10 widths on grids of m = 1001 to 5121 points.
     """
 
     prepared: ClassVar[type[SmoothResiduals]] = RelplotResiduals
@@ -749,9 +752,9 @@ class GapReader:
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """Weights of the rows in order of their predictions, of sum 1, (n,).
+        """Weights of the rows in order of their predictions, (n,), of sum 1.
 
-        1 / n without weights.
+        Without weights each is 1 / n.
         """
         gaps = self.statistic
         w = np.ones(gaps.order.size) if gaps.data.weights is None else gaps.data.weights
@@ -993,13 +996,11 @@ def _local_line(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[
 
 
 def _window(x: FloatArray, w: FloatArray, at: float, nearest: int) -> tuple[int, FloatArray]:
-    """Return (first, weights).
-
-    Index of the first row of a window, and the weights of its rows, (m,).
+    """Return (first, weights): first row of a window, and the weights of its m rows, (m,).
 
     ``x`` (n,) are increasing predictions of rows with weights ``w`` (n,). A weight is w times a
     tricube function of the distance to the point ``at``, and all sum to 1; the window reaches to
-    the ``nearest``-th nearest row.
+    the ``nearest``-th nearest row. ``first`` is an index of ``x``.
     """
     # The nearest rows are neighbours, of which the furthest ends the window.
     middle = int(np.searchsorted(x, at))

@@ -240,9 +240,7 @@ class ClusteredTally(AnyTally):
         return {"lenses": self.lens, "numbers of cells": self.n_cells, "classes": self.classes}
 
     def through(self, lens: LensLike | None) -> Self:
-        """Return the tally itself if ``lens`` is its own lens or None.
-
-        StatisticError for any other.
+        """Return the tally itself if ``lens`` is its own lens or None, else StatisticError.
 
         A lens says which probabilities are assessed.
         """

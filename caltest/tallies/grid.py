@@ -112,11 +112,11 @@ class Grid:
     def sums(self, probs: FloatArray, events: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return (cells (C,), sums (C, 8), totals (8, 2)) of rows over this grid, integers; O(n).
 
-        ``probs`` (n, 2) are probabilities of event and non-event, ``events`` (n,) the outcomes,
-        booleans. The first array has the numbers of the C occupied cells, the second their sums, in
-        the order of ``CELL_SUMS``: rows, powers of the position in the cell, events. The third has
-        sums over all rows, in the order of ``TOTALS``, each as two whole numbers, multiples of 2⁻²⁰
-        and of 2⁻⁶³.
+        ``probs`` (n, 2) are probabilities of event and non-event, ``events`` (n,) the outcomes y,
+        booleans. The first array has the numbers of the C occupied cells. The second has their
+        sums: rows, Σt, Σt², Σt³, Σt⁴, events, Σyt and the rounding remainder of Σt, with t in [−1,
+        1] the position in the cell. The third has the sums over all rows that ``TOTALS`` names,
+        such as the log score, each as two whole numbers, multiples of 2⁻²⁰ and of 2⁻⁶³.
         """
         by_outcome, totals = add_up(probs[:, 0], probs[:, 1], events, self.size)
         room = by_outcome.sum(axis=1)
@@ -130,7 +130,8 @@ class Grid:
 def mean_position(sums: IntArray) -> FloatArray:
     """Return the mean position of the rows within each of C cells, from −1 to 1, shape (C,).
 
-    ``sums`` (C, 8) are the integer sums of the cells, in the order of ``CELL_SUMS``.
+    ``sums`` (C, 8) are the integer sums of the cells: rows, Σt, …, Σt⁴, events, Σyt and the
+    rounding remainder of Σt, with t the position of a row.
     """
     return np.asarray((sums[:, 1] / POSITIONS + sums[:, 7] / FINE) / sums[:, 0])
 
@@ -138,8 +139,9 @@ def mean_position(sums: IntArray) -> FloatArray:
 def total_of(totals: IntArray, name: str) -> FloatArray:
     """Return the total called ``name`` over the rows of each distinct weight, floats (W,).
 
-    Names are in ``TOTALS``, such as "log_score", the sum of log scores. ``totals`` (W, 8, 2) hold
-    each total as two whole numbers, multiples of 2⁻²⁰ and of 2⁻⁶³, for W weights.
+    ``name`` is one of ``TOTALS``, such as "log_score", the sum of log scores, "entropy", its
+    expectation, or "vzz", Σ p (1 − p) z² with log-odds z. ``totals`` (W, 8, 2) hold each total as
+    two whole numbers, multiples of 2⁻²⁰ and of 2⁻⁶³, for W weights.
     """
     high, low = totals[:, TOTALS.index(name)].T
     return high / HIGH + low / (HIGH * 2.0**LOW)
@@ -158,8 +160,8 @@ def carried(totals: IntArray) -> IntArray:
 def turned_over(sums: IntArray) -> IntArray:
     """Return the sums (C, 8) of C cells for the complementary event, same shape.
 
-    ``sums`` are in the order of ``CELL_SUMS``. The position t of a row in its cell changes its
-    sign, and its outcome y becomes 1 − y.
+    ``sums`` are rows, Σt, …, Σt⁴, events, Σyt and the rounding remainder of Σt. The position t of a
+    row in its cell changes its sign, and its outcome y becomes 1 − y.
     """
     n, t1, t2, t3, t4, events, events_t, rest = sums.T
     return np.column_stack([n, -t1, t2, -t3, t4, n - events, events_t - t1, -rest])
@@ -392,7 +394,10 @@ def _total(lanes, bits, totals_out):  # type: ignore[no-untyped-def]
 
 
 class _Missing:
-    """Descriptor of an attribute that only rows have; reading it raises StatisticError."""
+    """Descriptor of an attribute that only rows have; reading it raises InvalidPredictionsError.
+
+    On the class it returns itself.
+    """
 
     def __get__(self, tally: AnyTally | None, kind: type) -> Any:
         return self if tally is None else tally.__array__()
@@ -442,12 +447,12 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def weights(self) -> FloatArray | None:
-        """Distinct weights of the rows, shape (W,); None if all rows have weight 1."""
+        """Distinct weights of the rows, shape (W,), increasing; None if all rows weigh the same."""
 
     @property
     @abstractmethod
     def effective_n(self) -> float:
-        """Effective number of rows, (Σ w)² / Σ w²."""
+        """Effective number of rows, (Σ w)² / Σ w² over rows with weights w."""
 
     @property
     @abstractmethod
@@ -482,8 +487,8 @@ class AnyTally(NamedClasses, ABC):
     def paired(self, other: AnyTally) -> tuple[Predictions, Predictions]:
         """Return the sampled rows that two models share, as Predictions in the same order.
 
-        The pair is (rows of this model, rows of the other). StatisticError if the tallies keep no
-        rows, or share none.
+        ``other`` is the tally of the second model. The pair is (rows of this model, rows of the
+        other). StatisticError if the tallies keep no rows, or share none.
         """
         raise StatisticError(
             "two tallies do not say which rows go together: paired=False compares models on "
@@ -772,10 +777,7 @@ class RowSample:
         return type(self)(self.n, *columns, weights)
 
     def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows.
-
-        The rows with the smallest ranks, at most 50 000.
-        """
+        """Return the sample of both sets of rows, of the smallest ranks; at most 50 000 rows."""
         weights = None
         if not (self.weights is None and other.weights is None):
             each = (np.ones(s.rank.size) if s.weights is None else s.weights for s in (self, other))
@@ -847,7 +849,10 @@ def shared_rows(a: RowSample, b: RowSample) -> tuple[IntArray, IntArray]:
 
 
 def most_rows(n_classes: int) -> int:
-    """Return the largest number of rows that a sample keeps for ``n_classes`` classes."""
+    """Return the largest number of rows that a sample keeps for ``n_classes`` classes, K.
+
+    It is 50 000, or 2²³ / K if that is less.
+    """
     return min(ROWS_SAMPLED_AT_MOST, max(1, NUMBERS_SAMPLED // n_classes))
 
 

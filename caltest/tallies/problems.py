@@ -68,18 +68,12 @@ class MicroCells(Problem):
     @property
     @abstractmethod
     def excess(self) -> FloatArray:
-        """Σ (y − p), observed − predicted, over the rows of each of the U fine cells.
-
-        The shape is (U,).
-        """
+        """Σ (y − p), observed − predicted, over the rows of each of U fine cells, (U,)."""
 
     @property
     @abstractmethod
     def squares(self) -> FloatArray:
-        """Σ p² over the rows of each of the U fine cells, p the probability of the event.
-
-        The shape is (U,).
-        """
+        """Σ p² over the rows of each of U fine cells, (U,); p is the probability of the event."""
 
     @property
     @abstractmethod
@@ -298,8 +292,8 @@ class TallyProblem(MicroCells):
     def total(self, name: str, power: int = 1) -> float:
         """Return the total ``name`` over all rows, weighted by the row weights to the given power.
 
-        Names are in ``TOTALS``, such as "entropy", the expected log score, or "rz", Σ (y − p) logit
-        p.
+        ``name`` is one of ``TOTALS``, such as "entropy", the expected log score, or "rz", Σ (y − p)
+        z with log-odds z.
         """
         return float(
             in_whole_numbers(self.tally.strata) ** power @ total_of(self.tally.totals, name)
@@ -587,9 +581,7 @@ class ClusteredProblem(MicroCells):
         return self.of_means(name, score(np.clip(self.probs, 1e-12, 1.0)))
 
     def of_clusters(self, cells: Cells) -> FloatArray:
-        """Return the residual sums, Σ (y − p), of each of G clusters in each of L cells.
-
-        The shape is (G, L).
+        """Return residual sums, Σ (y − p), of each of G clusters in each of L cells, (G, L).
 
         ``cells`` is the partition of the lines of the tally into L bins.
         """

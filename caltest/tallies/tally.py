@@ -84,8 +84,8 @@ class Tally(AnyTally, Counted):
     Tallies add up by ``+``.
 
     Make one with :meth:`of`, from files with :func:`caltest.scan`, from counts with
-    :meth:`from_table`. Verbs take it in place of predictions and look through its lens; a
-    :class:`Monitor` takes it as a batch.
+    :meth:`from_table`. Functions such as :func:`calibration_test` take it in place of predictions
+    and look through its lens; a :class:`Monitor` takes it as a batch.
 
     Attributes
     ----------
@@ -782,7 +782,10 @@ class TallyReading:
 
     @property
     def question(self) -> dict[str, str]:
-        """Everything that decides what is counted, as text by name; a resumed scan compares it."""
+        """Everything that decides what is counted, as text by name; a resumed scan compares it.
+
+        Names are "lens", "grid", and the options of :func:`scan` for reading, such as "probs".
+        """
         counted = (f.name for f in fields(Wanted) if f.name != "as_is")
         given = {name: repr(getattr(self.wanted, name)) for name in counted}
         lens = LOOKS.get(self.lens) if isinstance(self.lens, (str, type(None))) else None
@@ -817,11 +820,12 @@ class TallyReading:
         self._look(data)
 
     def asked_of_all(self, counted: Tally | Tallies) -> tuple[str, ...]:
-        """Run guards on the sums of all rows; return notes, sentences for results.
+        """Run guards, checks for misread data, on the sums of all rows; return notes.
 
-        ``counted`` are the sums, which know predictions and outcomes. DoubtfulInputError is raised
-        if they raise a question, unless ``as_is`` answers it; then a note says so. A further note
-        says which questions were asked of the first rows only.
+        Notes are sentences for results. ``counted`` are the sums, which know predictions and
+        outcomes. DoubtfulInputError is raised if they raise a question, unless ``as_is`` answers
+        it; then a note says so. A further note says which questions were asked of the first rows
+        only.
         """
         assert self.chosen is not None
         said = {option: self.chosen.sql(option) for option in self.chosen.terms}
@@ -926,7 +930,8 @@ class TallyReading:
         """Tally one batch of a table; None if no row has weight.
 
         ``cells`` evaluates the chosen expressions on the rows of the batch. ``before`` is the
-        number of rows of the file before the batch, ``part`` the hash of the file.
+        number of rows of the file before the batch, ``part`` the hash of the file, None for a hash
+        of the labels.
         """
         if cells.of("weights") and not np.any(cells.numbers("weights:0")):
             return None
