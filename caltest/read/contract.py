@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """One line of the contract of column names: a kind of column, its names, and its values.
+    """A kind of column that is read without an option, with the names that tell it.
 
-    ``what`` is the kind, such as "label"; ``names`` are the names under which it is found without
-    an option, such as "y", and ``holds`` describes the values in words.
+    ``what`` is the kind, such as "label"; ``names`` are the names of columns, such as "y", and
+    ``holds`` describes their values in words.
     """
 
     what: str
@@ -215,9 +215,9 @@ class Chosen:
     """Columns and expressions chosen for a reading, by role such as "probs" and "label".
 
     ``terms`` maps each role to its expressions, each a :class:`Term`: the SQL and its polars form.
-    ``classes`` are the ends of the names of a family of columns of probabilities, such as ("cat",
+    ``classes`` are the ends of the names of several columns of probabilities, such as ("cat",
     "dog"), or None; ``named`` are the roles that the user named, the others having been found by
-    the contract; ``about_answers`` says that the probability is that an answer is right.
+    the names of columns; ``about_answers`` says that the probability is that an answer is right.
     """
 
     terms: dict[str, list[Term]]
@@ -250,7 +250,7 @@ class Chosen:
 
 
 class UnclearColumnsError(InvalidPredictionsError):
-    """Error if no column, or more than one, fits a role of the contract.
+    """Error if no column, or more than one, has a name that tells its role.
 
     ``lacking`` is the role ("label", "probs" or "predicted_label"), and ``fitting`` are the names
     of the columns that fit, () if none does.
@@ -263,7 +263,7 @@ class UnclearColumnsError(InvalidPredictionsError):
 
 
 def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
-    """Return the expressions to read: from options where given, else from the contract of names.
+    """Return the expressions to read: from options where given, else by the names of columns.
 
     ``schema`` maps the names of columns to their types in polars, ``wanted`` has the options of
     :func:`read_predictions`. The result maps roles such as "probs" to lists of expressions, and
@@ -272,7 +272,7 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     Raises
     ------
     UnclearColumnsError
-        When the contract fits no column or several.
+        When no column, or several, have a name that tells a role.
     InvalidPredictionsError
         When an option names no column, or several in the place of one.
     """
@@ -315,12 +315,13 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
 
 
 def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
-    """Return the column or family of columns whose names the contract lists for probabilities.
+    """Return the columns of probabilities that are known by their names, such as "p" or "p_cat".
 
-    The result has an expression (:class:`Term`) for each column, in the order of the classes.
-    ``schema`` maps the names of columns to their types, and ``chosen`` has the columns of other
-    roles, which are not taken again. UnclearColumnsError if none or several fit;
-    InvalidPredictionsError for one column of a family alone, unless it is that for class 1.
+    It is one column, or a family with one for each class, in the order of the classes; each is an
+    expression (:class:`Term`). ``schema`` maps the names of columns to their types, and ``chosen``
+    has the columns of other roles, which are not taken again. UnclearColumnsError if none or
+    several fit; InvalidPredictionsError for one column of a family alone, unless it is that for
+    class 1.
     """
     taken = _taken(chosen, "where")
     free = [name for name in schema if name not in taken]
@@ -357,8 +358,8 @@ def _rather_unfiltered(fit: list[list[str]], chosen: Chosen) -> list[list[str]]:
 
     ``fit`` lists the candidates, each a list of column names; all are returned if every column of
     every candidate is used there. A column of a condition may also be the label or the prediction:
-    ``p > 0.1``, ``y <> 9``. ``chosen`` has the expressions by role, of which only "where" counts
-    here.
+    ``p > 0.1``, ``y <> 9``. ``chosen`` has the expressions by role, such as "label", of which only
+    "where" counts here.
     """
     filtered = {root for term in chosen.terms.get("where", ()) for root in term.roots}
     others = [names for names in fit if not {*names} <= filtered]

@@ -342,10 +342,10 @@ def read_note(
 ) -> str:
     """Return the note that says which columns were read in which role, and how many rows.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role and ``wanted`` the options
-    of :func:`read_predictions`. ``whole`` are the evaluated cells of all rows; ``complete`` has the
-    cells of the rows without missing values. The note is a sentence without a full stop, such as
-    "read 2 rows, p as the probability of the event, label y".
+    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
+    ``wanted`` the options of :func:`read_predictions`. ``whole`` are the evaluated cells of all
+    rows; ``complete`` has the cells of the rows without missing values. The note is a sentence
+    without a full stop, such as "read 2 rows, p as the probability of the event, label y".
     """
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
@@ -752,8 +752,9 @@ def read_growing(
     file, and marks of the rows that have no label. ``path`` is the file; ``probs``, ``label`` and
     ``options`` are as for :func:`read_predictions`, and so are the errors. With ``drop_missing``
     rows without a prediction are left out; those without a label wait. ``ids`` are the times of the
-    rows; without them these must be in the order of their dates, else InvalidPredictionsError.
-    Guards look at rows with a label, unless counting has ``begun``: a drift is no misreading.
+    rows; without them these must be in the order of their dates, else InvalidPredictionsError. Rows
+    with a label are checked for misreadings, unless counting has ``begun``: a drift is no
+    misreading.
     """
     wanted = Wanted(probs=probs, label=label, **options)
     with table_of(path, wanted) as (table, wanted), naming(table.name):
@@ -789,9 +790,9 @@ def _doubts_of_known(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return notes on doubts about the rows that have a label; ``waits`` (n,) marks the others.
 
-    ``table`` is the open table of the file, ``chosen`` has the expressions by role, and ``whole``
-    are the evaluated cells of all n rows. () if no row has a label. DoubtfulInputError where a
-    doubt needs an answer.
+    ``table`` is the open table of the file, ``chosen`` has the expressions by role, such as
+    "label", and ``whole`` are the evaluated cells of all n rows. () if no row has a label.
+    DoubtfulInputError where a doubt needs an answer.
     """
     import polars as pl
 

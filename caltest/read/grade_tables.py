@@ -332,8 +332,8 @@ def _parts(
 
     Each sets ``where``. ``counts`` is the open table of grades, and ``names`` are the grades of its
     rows. No grade has two rows with the same value of that column, which no role in ``found``
-    (expressions by role) uses, and which has two to six values. [] if no column or several ones are
-    like that, or if rows are selected by ``where`` already.
+    (expressions by role, such as "n") uses, and which has two to six values. [] if no column or
+    several ones are like that, or if rows are selected by ``where`` already.
     """
     frame = counts.table.frame.collect()
     if where is not None or frame.height != len(names):
@@ -559,12 +559,12 @@ def read_forecasts(
 
     ``source`` is a path or a table, ``sheet`` the sheet of an Excel file. ``ids`` is the question
     of a row, ``time`` when it was forecast, ``label`` the outcome and ``groups`` the group of the
-    question; each is a column or an expression in SQL, and so are ``probs`` and the condition
-    ``where``. Without ``probs`` the one column is read whose name is on the list of probabilities
-    of the contract, such as "p". The result, :class:`ForecastRows`, has these columns as arrays
-    (n,), None where none was named, and a note. InvalidPredictionsError where none or several fit,
-    and where a question or time is missing. DoubtfulInputError for numbers called lead times,
-    unless ``as_is``.
+    question; each is a column or an expression in SQL, and so are ``probs``, the probability of the
+    event, and the condition ``where``. Without ``probs`` the one column is read whose name is a
+    usual one for probabilities, such as "p". The result, :class:`ForecastRows`, has these columns
+    as arrays (n,), None where none was named, and a note. InvalidPredictionsError where none or
+    several fit, and where a question or time is missing. DoubtfulInputError for numbers called lead
+    times, unless ``as_is``.
     """
     import polars as pl
 
@@ -608,10 +608,9 @@ def read_forecasts(
 
 
 def _probability(table: CountTable) -> str:
-    """Return the one column whose name the contract lists for probabilities, as SQL.
+    """Return the one column that is known as a probability by its name, such as "p", as SQL.
 
-    ``table`` is the open table; names are such as "p" or "prob". InvalidPredictionsError if there
-    is none, or more than one.
+    ``table`` is the open table. InvalidPredictionsError if there is none, or more than one.
     """
     fit = [name for name in table.names if key(name) in PROBABILITIES]
     if len(fit) == 1:

@@ -67,7 +67,7 @@ def log_format(content: object) -> str | None:
 
 
 def read_log(table: Table, wanted: Wanted) -> Table:
-    """Return the log of an evaluation harness as a table whose columns the contract knows.
+    """Return the log of an evaluation harness as a table that can be read without options.
 
     ``table`` has the parsed JSON, or the path of an archive, in ``content``; ``wanted`` has the
     options of :func:`read_predictions`. The result is an open table, a lazy polars frame, with the

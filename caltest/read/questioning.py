@@ -89,15 +89,15 @@ def questioned(
     table: Table, chosen: Chosen, wanted: Wanted, whole: EvaluatedCells, complete: Complete,
     data: Predictions,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Run all guards on a table that was read; return notes on doubts.
+    """Check a table that was read for data that contradict the reading; return notes on doubts.
 
-    A guard looks for data that contradict the reading. ``table`` is the open table, ``chosen`` has
-    the expressions by role and ``wanted`` the options of :func:`read_predictions`; ``whole`` are
-    the evaluated cells of all rows, ``complete`` those without missing values, and ``data`` the
-    predictions made of them. DoubtfulInputError for a question that the user must answer, unless
-    the option ``as_is`` is set. Guards see all rows of tables of up to 50 000. In larger tables
-    they see the first 25 000 with all columns, 50 000 evenly spread ones without unused columns,
-    and all rows of columns that may identify rows or seem to name a single part of a data set.
+    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
+    ``wanted`` the options of :func:`read_predictions`; ``whole`` are the evaluated cells of all
+    rows, ``complete`` those without missing values, and ``data`` the predictions made of them.
+    DoubtfulInputError for a question that the user must answer, unless the option ``as_is`` is set.
+    The checks see all rows of tables of up to 50 000. In larger tables they see the first 25 000
+    with all columns, 50 000 evenly spread ones without unused columns, and all rows of columns that
+    may identify rows or seem to name a single part of a data set.
     """
     if wanted.multilabel:
         return ()
@@ -236,9 +236,9 @@ def wrong_classes(
     A detection of the wrong class would count as right. The :class:`Question` has the evidence in
     words and a reading (options to set) that answers it. The predicted class is one of the columns
     ``unused``, of text, that has all words of the true one, a column whose expression in ``chosen``
-    (expressions by role) is that it is not missing. ``table`` is the open table, and ``wanted`` has
-    the options of :func:`read_predictions`. None if there is no such column, or the classes are
-    equal.
+    (expressions by role, such as "label") is that it is not missing. ``table`` is the open table,
+    and ``wanted`` has the options of :func:`read_predictions`. None if there is no such column, or
+    the classes are equal.
     """
     label = chosen.terms.get("label", ())
     if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
@@ -276,8 +276,8 @@ def unlike_answers(
     Compared as they are, such answers would count as wrong. The :class:`Question` has the evidence
     in words and a reading (options to set) that answers it. Answers and truth are the predicted
     class and the label in ``complete``, the cells that were read, or the two columns that the
-    label's expression in ``chosen`` (expressions by role) compares. None if there are none, or no
-    answer is like that. ``table`` is the open table, ``wanted`` has the options of
+    label's expression in ``chosen`` (expressions by role, such as "label") compares. None if there
+    are none, or no answer is like that. ``table`` is the open table, ``wanted`` has the options of
     :func:`read_predictions`.
     """
     import polars as pl
@@ -338,12 +338,12 @@ def unknown_outcomes(
     """Return a question if a value of a compared label may mean "outcome unknown", or None.
 
     The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
-    The label's expression in ``chosen`` (expressions by role), such as ``status = 'dead'``, counts
-    rows of other values as rows without the event. A value is asked about if its word says so; or
-    if it is not the most frequent, its rows have predictions like all others (1000 times as likely
-    as like those of rows without the event), and outcomes are 1000 times as likely if it is unknown
-    at random. ``rows`` are the predictions and outcomes, ``table`` is the open table, and
-    ``wanted`` has the options of :func:`read_predictions`.
+    The label's expression in ``chosen`` (expressions by role, such as "label"), such as ``status =
+    'dead'``, counts rows of other values as rows without the event. A value is asked about if its
+    word says so; or if it is not the most frequent, its rows have predictions like all others (1000
+    times as likely as like those of rows without the event), and outcomes are 1000 times as likely
+    if it is unknown at random. ``rows`` are the predictions and outcomes, ``table`` is the open
+    table, and ``wanted`` has the options of :func:`read_predictions`.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
@@ -398,8 +398,8 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
 
     The :class:`Question` has the evidence in words and readings (options to set): each code is
     offered as a competing event, or to be left out. None if the event's expression in ``chosen``
-    (expressions by role) compares no column, or no code is left. ``table`` is the open table, and
-    ``wanted`` has the options of :func:`read_predictions`.
+    (expressions by role, such as "label") compares no column, or no code is left. ``table`` is the
+    open table, and ``wanted`` has the options of :func:`read_predictions`.
     """
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
@@ -456,10 +456,10 @@ def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -
     """Return the values of the column that an option's expression tests for equality.
 
     The result has the column's name, all its values, and those that the expression does not name.
-    ``option`` is "label" or "event", whose expression is in ``chosen`` (expressions by role);
-    ``table`` is the open table, and ``wanted`` has the options of :func:`read_predictions`. None
-    unless the column has 3 to 12 distinct values. A blank is one of them where the outcome is known
-    there.
+    ``option`` is "label" or "event", whose expression is in ``chosen`` (expressions by role, such
+    as "label"); ``table`` is the open table, and ``wanted`` has the options of
+    :func:`read_predictions`. None unless the column has 3 to 12 distinct values. A blank is one of
+    them where the outcome is known there.
     """
     import polars as pl
 
@@ -487,9 +487,9 @@ def _with_competing(
 
     ``question`` has evidence in words and readings (options to set), to which ``competing`` is
     added. The code is a value of the column that the label's expression in ``chosen`` (expressions
-    by role) compares; ``table`` is the open table, and ``wanted`` has the options of
-    :func:`read_predictions`. Other questions, and one with no or several such codes, are returned
-    unchanged.
+    by role, such as "label") compares; ``table`` is the open table, and ``wanted`` has the options
+    of :func:`read_predictions`. Other questions, and one with no or several such codes, are
+    returned unchanged.
     """
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
@@ -511,8 +511,8 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
 
     The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
     The number is in a column that the outcome expression of ``option`` ("label" or "event") in
-    ``chosen`` (expressions by role) compares with a number. ``table`` is the open table, and
-    ``wanted`` has the options of :func:`read_predictions`.
+    ``chosen`` (expressions by role, such as "label") compares with a number. ``table`` is the open
+    table, and ``wanted`` has the options of :func:`read_predictions`.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -549,8 +549,8 @@ def constant_outcome(
     makes the outcome of ``rows`` (predictions and outcomes), and which the readings set. The column
     of text holds 2 to 12 other words. The question is asked if the predictions give a constant
     outcome a chance below 1e-4, or if a word differs from the compared one in case only. None if
-    there is nothing to ask. ``table`` is the open table, ``chosen`` has the expressions by role and
-    ``wanted`` the options of :func:`read_predictions`.
+    there is nothing to ask. ``table`` is the open table, ``chosen`` has the expressions by role,
+    such as "label", and ``wanted`` the options of :func:`read_predictions`.
     """
     terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
     if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:
@@ -592,7 +592,7 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
     and a reading (options to set) that answers it. Percent signs settle it, and so do labels that
     are 1000 times as likely for fractions. ``cells`` are the evaluated cells, with the
     probabilities as written, ``rows`` the predictions and outcomes, and ``chosen`` has the
-    expressions by role.
+    expressions by role, such as "label".
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
@@ -645,12 +645,13 @@ def _kept(table: Table, chosen: Chosen, wanted: Wanted) -> pl.LazyFrame:
 def _unused(
     table: Table, chosen: Chosen, wanted: Wanted, names: list[str], most: int | None
 ) -> tuple[Column, ...]:
-    """Return the unused columns ``names`` for guards, of the first ``most`` rows or of all.
+    """Return unused columns of a table, in which checks look for signs of a misreading.
 
-    Each :class:`Column` has a name and values (n,), codes with their words for text. ``most`` None
-    means all rows; only those count that ``where`` keeps. ``table`` is the open table, ``chosen``
-    has the expressions by role and ``wanted`` the options of :func:`read_predictions`. () where the
-    rows cannot be read; columns of lists are left out.
+    Each :class:`Column` has a name and values (n,), codes with their words for text. ``names`` are
+    the columns; the first ``most`` rows are taken that ``where`` keeps, or all if it is None.
+    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
+    ``wanted`` the options of :func:`read_predictions`. () where the rows cannot be read; columns of
+    lists are left out.
     """
     import polars as pl
 
@@ -677,8 +678,8 @@ def _spans(
 
     Each :class:`Column` has a name, the days (n,) and their SQL. ``most`` None means all rows; only
     those count that ``where`` keeps. ``names`` are the unused columns of the open ``table``,
-    ``chosen`` has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
-    () where the rows cannot be read.
+    ``chosen`` has the expressions by role, such as "label", and ``wanted`` the options of
+    :func:`read_predictions`. () where the rows cannot be read.
     """
     import polars as pl
 
@@ -727,8 +728,8 @@ def _far_apart(
     There, the first rows are all of one model or part. Each :class:`Question` has the evidence in
     words and readings (options to set); entries are None where nothing is asked. ``head`` are the
     unused columns of these first rows, and ``rows`` all predictions and outcomes. ``table`` is the
-    open table, ``chosen`` has the expressions by role and ``wanted`` the options of
-    :func:`read_predictions`.
+    open table, ``chosen`` has the expressions by role, such as "label", and ``wanted`` the options
+    of :func:`read_predictions`.
     """
     import polars as pl
 
@@ -760,7 +761,8 @@ def _without_outcome(
 
     A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
     and ``complete`` says how many of them lack an outcome; ``table`` is the open table, ``chosen``
-    has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
+    has the expressions by role, such as "label", and ``wanted`` the options of
+    :func:`read_predictions`.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
@@ -854,11 +856,11 @@ def _families(names: list[str], data: Predictions) -> list[tuple[str, ...]]:
 
 
 def _numbers(head: pl.DataFrame, family: tuple[str, ...], rows: IntArray) -> FloatArray | None:
-    """Return the cells (n, K) of a family of columns; None if they are neither counts nor shares.
+    """Return the cells (n, K) of K columns of votes; None if they are neither counts nor shares.
 
-    ``head`` is a polars frame of the first rows of the table, ``family`` has the names of the K
-    columns, and ``rows`` (n,) are the places of the rows that are read. Shares sum to 1, and are
-    possible for K > 2 only. None also if a cell is missing.
+    ``head`` is a polars frame of the first rows of the table, ``family`` has the names of the
+    columns, one for each class, and ``rows`` (n,) are the places of the rows that are read. Shares
+    sum to 1, and are possible for K > 2 only. None also if a cell is missing.
     """
     frame = head.select(family)
     if any(column.null_count() for column in frame.get_columns()):

@@ -825,7 +825,7 @@ class _Readings(Head):
         return {} if words & CREDIT_WORDS else {"alternative": "two-sided"}
 
     def are_counts(self, reading: Reading) -> bool:
-        """Return whether all events together are as many as predicted, within a factor of two.
+        """Return whether all events of this table are as many as predicted, within a factor of two.
 
         Rows with events also have to have higher predicted numbers of them. ``reading`` has options
         that name the columns of counts: of rows, of events, and of the probability.

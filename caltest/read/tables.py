@@ -49,11 +49,11 @@ ROWS_A_PIECE = 2**22
 def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.LazyFrame:
     """Return a lazy polars frame of the chosen expressions, in columns called ``option:k``.
 
-    ``table`` is the open table, and ``chosen`` has the expressions by role; ``label:0`` is the
-    first expression of the label. ``wanted`` has the options of :func:`read_predictions`; the frame
-    has the rows that its ``where`` keeps, with their places in a column ``::row`` if there is a
-    ``where``. Rows are counted from ``first`` in messages. InvalidPredictionsError for text where
-    numbers are needed.
+    ``table`` is the open table, and ``chosen`` has the expressions by role, such as "label";
+    ``label:0`` is the first expression of the label. ``wanted`` has the options of
+    :func:`read_predictions`; the frame has the rows that its ``where`` keeps, with their places in
+    a column ``::row`` if there is a ``where``. Rows are counted from ``first`` in messages.
+    InvalidPredictionsError for text where numbers are needed.
     """
     import polars as pl
 
@@ -103,9 +103,10 @@ def _refuse_words_of(
 ) -> None:
     """Raise InvalidPredictionsError for text in the column ``name`` that is no number.
 
-    ``chosen`` has the expressions by role, and ``place`` is (role, index) of the expression that
-    takes the column for numbers. ``table`` is the open table, whose rows are counted from ``first``
-    in the message. The error has ways to read such cells: as missing, or as 0 for an outcome.
+    ``chosen`` has the expressions by role, such as "label", and ``place`` is (role, index) of the
+    expression that takes the column for numbers. ``table`` is the open table, whose rows are
+    counted from ``first`` in the message. The error has ways to read such cells: as missing, or as
+    0 for an outcome.
     """
     import polars as pl
 
@@ -155,7 +156,7 @@ def _refuse_words_of(
 def condition(chosen: Chosen) -> pl.Expr:
     """Return the user's ``where`` as a polars expression of booleans.
 
-    ``chosen`` has the expressions by role, of which "where" must be one.
+    ``chosen`` has the expressions by role, such as "label", of which "where" must be one.
     """
     import polars as pl
 
@@ -167,12 +168,12 @@ def cells_of(
 ) -> EvaluatedCells:
     """Return the evaluated cells of all rows of a table that the user's ``where`` keeps.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, ``wanted`` the options of
-    :func:`read_predictions`. The result holds a frame with columns such as ``probs:0`` and the
-    rows' places. If text columns turn out to have other types than their first rows suggest, the
-    file is read again. In messages rows are counted from 1, or from 0 for tables in memory
-    (``frame_rows``). InvalidPredictionsError for a file that cannot be read, an expression that
-    cannot be computed, and a table without rows.
+    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", ``wanted``
+    the options of :func:`read_predictions`. The result holds a frame with columns such as
+    ``probs:0`` and the rows' places. If text columns turn out to have other types than their first
+    rows suggest, the file is read again. In messages rows are counted from 1, or from 0 for tables
+    in memory (``frame_rows``). InvalidPredictionsError for a file that cannot be read, an
+    expression that cannot be computed, and a table without rows.
     """
     first = 0 if frame_rows else 1
     try:
@@ -197,9 +198,9 @@ def cells(
     """Return a collected frame of evaluated expressions as :class:`EvaluatedCells`.
 
     ``frame`` has the columns of :func:`outputs`, such as ``probs:0``. The result holds it with the
-    rows' places in the table and checks its values. ``chosen`` has the expressions by role,
-    ``wanted`` the options of :func:`read_predictions`. ``first`` is the number of the table's first
-    row in messages; ``part`` says that other rows of the table are read separately.
+    rows' places in the table and checks its values. ``chosen`` has the expressions by role, such as
+    "label", ``wanted`` the options of :func:`read_predictions`. ``first`` is the number of the
+    table's first row in messages; ``part`` says that other rows of the table are read separately.
     """
     if ROW_COLUMN in frame.columns:
         rows = frame[ROW_COLUMN].to_numpy().astype(np.int64)
@@ -214,9 +215,9 @@ def cells(
 def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidPredictionsError:
     """Return a polars error as an InvalidPredictionsError of one sentence, to be raised.
 
-    ``chosen`` has the expressions by role. The sentence names those that cannot be computed for
-    ``table``, the open table, as one of them is the likely cause; if all are plain columns, it says
-    that the file cannot be read.
+    ``chosen`` has the expressions by role, such as "label". The sentence names those that cannot be
+    computed for ``table``, the open table, as one of them is the likely cause; if all are plain
+    columns, it says that the file cannot be read.
     """
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
@@ -299,10 +300,10 @@ def batches_of(
 ) -> Iterator[EvaluatedCells]:
     """Yield evaluated cells batch by batch, with memory that does not grow with the file.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, ``wanted`` the options of
-    :func:`read_predictions`. Each batch holds a frame with columns such as ``probs:0`` for up to
-    131 072 rows. Rows are counted from ``before``, the number of rows read earlier.
-    InvalidPredictionsError for a file that cannot be read.
+    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", ``wanted``
+    the options of :func:`read_predictions`. Each batch holds a frame with columns such as
+    ``probs:0`` for up to 131 072 rows. Rows are counted from ``before``, the number of rows read
+    earlier. InvalidPredictionsError for a file that cannot be read.
     """
     if table.seekable:
         import polars as pl
@@ -334,10 +335,10 @@ def batches_of(
 
 
 def column_of_cells(cells: pl.Series) -> Column | None:
-    """Return an unused column of a table in the form that guards take, a :class:`Column`.
+    """Return a column of a table as a :class:`Column`: name, values (n,) and SQL.
 
-    It has the column's name and values (n,): numbers, booleans, or, for text, dates and times,
-    codes with the words they stand for. None for lists, structs and columns of other types.
+    Checks for misreadings take this form. Values are numbers, booleans, or, for text, dates and
+    times, codes with the words they stand for. None for lists, structs and columns of other types.
     """
     import polars as pl
 
@@ -362,10 +363,10 @@ def column_of_cells(cells: pl.Series) -> Column | None:
 
 
 def columns_of(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
-    """Return the unused columns ``names`` of a frame in the form that guards take.
+    """Return columns of a frame in the form that checks for misreadings take.
 
-    Each :class:`Column` has its name and values (n,), codes with their words for text. Columns of
-    lists and structs are left out.
+    Each :class:`Column` has its name and values (n,), codes with their words for text. ``names``
+    are those of the columns; columns of lists and structs are left out.
     """
     found = (column_of_cells(frame[name]) for name in names)
     return tuple(column for column in found if column is not None)

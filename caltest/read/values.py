@@ -92,11 +92,11 @@ UNKNOWN_WORDS = frozenset(
 class EvaluatedCells:
     """Evaluated cells of the rows of a table that the user's ``where`` keeps.
 
-    ``chosen`` has the expressions by role and ``wanted`` the options of :func:`read_predictions`.
-    ``frame`` has the columns ``role:k``, such as ``probs:0``, with one cell for each of n rows;
-    ``rows`` (n,) are the rows' places in the table, from 0; ``first`` is the number of its first
-    row in messages; ``parts`` are (name, number of rows) of the files, if several; ``part`` says
-    that other rows are read separately.
+    ``chosen`` has the expressions by role, such as "label", and ``wanted`` the options of
+    :func:`read_predictions`. ``frame`` has the columns ``role:k``, such as ``probs:0``, with one
+    cell for each of n rows; ``rows`` (n,) are the rows' places in the table, from 0; ``first`` is
+    the number of its first row in messages; ``parts`` are (name, number of rows) of the files, if
+    several; ``part`` says that other rows are read separately.
     """
 
     chosen: Chosen
@@ -400,12 +400,13 @@ class EvaluatedCells:
     def _codes(
         self, sql: str, option: str, cells: pl.Series, counts: pl.DataFrame
     ) -> list[Reading]:
-        """Return readings in which each code of a column is the event; CODE stands for many.
+        """Return readings in which one code of a column is the event.
 
         A reading has options of :func:`read_predictions` to set, and the condition under which it
         is right. ``sql`` is the column, ``option`` the option to set ("label", "event" or
         "competing"), ``cells`` are the cells (n,), and ``counts`` has the codes and their numbers
-        of rows, most frequent first.
+        of rows, most frequent first. There is one reading for each of up to four codes; for more
+        codes, one has the placeholder CODE.
         """
         codes = counts[counts.columns[0]].to_list()
         if option == "event" and len(codes) > 2:
@@ -534,7 +535,8 @@ class EvaluatedCells:
         """Raise InvalidPredictionsError for a number such as −999 or 99 among fractions.
 
         It may mark a missing value. ``column`` is "probs:0" or the like, and ``values`` (n,) are
-        its numbers.
+        its numbers: one of them is written with nines, is shared by three rows or is far from 0,
+        and all others are from 0 to 1. The error suggests to leave out such rows.
         """
         inside = (values >= -BEYOND) & (values <= 1.0 + BEYOND)
         marks = np.unique(values[~inside])
@@ -632,7 +634,7 @@ class EvaluatedCells:
         raise InvalidPredictionsError(question.text, readings)
 
     def ends(self) -> str:
-        """Return the classes as text for ``classes=`` in a suggested command, joined by commas.
+        """Return the classes, joined by commas, for the option ``classes`` of a suggestion.
 
         They are the label's values in order if these are as many whole numbers as there are columns
         of probabilities, else placeholders "CLASS1,CLASS2".
