@@ -141,9 +141,9 @@ def stored(state: Path, question: dict[str, Any]) -> tuple[ct.Monitor, dict[str,
     """Return (monitor, records) from the state file of ``caltest monitor``.
 
     ``records`` says what was counted of each file: a dict for each path, with the number of counted
-    rows and their hash. ``question`` has the options that decide how rows are counted, by name.
-    Refusal, an error of the command line, if the file is no state, is damaged, or was begun with
-    other options.
+    rows and their hash. ``question`` has the options that decide how rows are counted, such as
+    "alpha", by Python name. Refusal, an error of the command line, if the file is no state, is
+    damaged, or was begun with other options.
     """
     new = Reading({"state": str(next_name(state))})
     try:

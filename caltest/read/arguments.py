@@ -304,9 +304,10 @@ def _places(one_hot: AnyArray) -> IntArray:
 def _probabilities_beside(table: Table, wanted: Wanted) -> Wanted:
     """Return the options for reading a table whose labels are given as an array.
 
-    ``table`` is the open table, and ``wanted`` has the options of :func:`read_predictions`. If no
-    column is known as probabilities by its name, the option ``probs`` is set to all remaining
-    columns of numbers, in their order; otherwise the options are returned unchanged.
+    ``table`` is the open table (rows as a lazy polars frame), and ``wanted`` has the options of
+    :func:`read_predictions`. If no column is known as probabilities by its name, the option
+    ``probs`` is set to all remaining columns of numbers, in their order; otherwise the options are
+    returned unchanged.
     """
     schema = table.schema
     try:

@@ -213,9 +213,9 @@ def read_table(
 def _complete_or_refused(whole: EvaluatedCells, table: Table) -> Complete:
     """Return the rows without missing values, and how many were left out, of rows that were read.
 
-    ``whole`` are the evaluated cells of all rows of ``table``, the open table.
-    InvalidPredictionsError if missing values are refused; it also names other problems that would
-    prevent the reading.
+    ``whole`` are the evaluated cells (in a frame with columns such as ``label:0``) of all rows of
+    ``table``, the open table (rows as a lazy polars frame). InvalidPredictionsError if missing
+    values are refused; it also names other problems that would prevent the reading.
     """
     try:
         return whole.complete()
@@ -233,10 +233,11 @@ def _in_the_way(
 ) -> InvalidPredictionsError:
     """Return one error with all problems that prevent a reading, and readings that avoid them.
 
-    ``errors`` are the problems found so far, and ``cells`` the evaluated cells of the rows without
-    missing values, which are searched for more problems; ``table`` is the open table, where other
-    columns are looked for. The error's ``readings`` have options to change, which the command line
-    prints as commands. A first error that is a DoubtfulInputError is returned alone.
+    ``errors`` are the problems found so far, and ``cells`` the evaluated cells (in a frame with
+    columns such as ``label:0``) of the rows without missing values, which are searched for more
+    problems; ``table`` is the open table (rows as a lazy polars frame), where other columns are
+    looked for. The error's ``readings`` have options to change, which the command line prints as
+    commands. A first error that is a DoubtfulInputError is returned alone.
     """
     if cells.wanted.multilabel or isinstance(errors[0], DoubtfulInputError):
         return errors[0]
@@ -253,8 +254,8 @@ def _in_the_way(
 def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsError:
     """Return one InvalidPredictionsError for several problems, to be raised.
 
-    It joins the texts of ``errors``. Its ``readings`` are all combinations of their alternative
-    readings, each with the options and conditions of both. The first error alone is returned if
+    It joins the texts of ``errors``. Its ``readings`` combine one alternative reading of each
+    error, in all ways, with the options and conditions of all. The first error alone is returned if
     readings set the same option, or there are more than eight combinations.
     """
     if len(errors) == 1:
@@ -282,11 +283,12 @@ MOST_READINGS = 8
 def of_log(table: Table, wanted: Wanted) -> tuple[Table, Wanted]:
     """Return the log of an evaluation harness with what its reading needs, as (table, wanted).
 
-    ``table`` is the open table of the log, and ``wanted`` has the options of
-    :func:`read_predictions`. The option ``ids`` is set to the log's column of ids. If samples are
-    repeated, rows of one sample become votes on it (option ``items``), or a cluster (``clusters``),
-    unless ``wanted`` has one of both; the table gets a note on it. Tables that are no log are
-    returned unchanged. InvalidPredictionsError for a log with the option ``from_logits``.
+    ``table`` is the open table (rows as a lazy polars frame) of the log, and ``wanted`` has the
+    options of :func:`read_predictions`. The option ``ids`` is set to the log's column of ids. If
+    samples are repeated, rows of one sample become votes on it (option ``items``), or a cluster
+    (``clusters``), unless ``wanted`` has one of both; the table gets a note on it. Tables that are
+    no log are returned unchanged. InvalidPredictionsError for a log with the option
+    ``from_logits``.
     """
     if not table.log:
         return table, wanted
@@ -342,10 +344,11 @@ def read_note(
 ) -> str:
     """Return the note that says which columns were read in which role, and how many rows.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
-    ``wanted`` the options of :func:`read_predictions`. ``whole`` are the evaluated cells of all
-    rows; ``complete`` has the cells of the rows without missing values. The note is a sentence
-    without a full stop, such as "read 2 rows, p as the probability of the event, label y".
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role, such as "label", and ``wanted`` the options of :func:`read_predictions`. ``whole`` are the
+    evaluated cells (in a frame with columns such as ``label:0``) of all rows; ``complete`` has the
+    cells of the rows without missing values. The note is a sentence without a full stop, such as
+    "read 2 rows, p as the probability of the event, label y".
     """
     n = complete.cells.frame.height
     parts = [f"read {several(n, 'row')}"]
@@ -399,8 +402,9 @@ def read_note(
 def searchable(table: Table, chosen: Chosen) -> tuple[str, ...]:
     """Return the names of unused columns that could be features, without identifiers of rows.
 
-    ``table`` is the open table, and ``chosen`` has the expressions that are used, by role. () for
-    logs, for several files, and where the first 1000 rows cannot be read.
+    ``table`` is the open table (rows as a lazy polars frame), and ``chosen`` has the expressions
+    that are used, by role. () for logs, for several files, and where the first 1000 rows cannot be
+    read.
     """
     if table.log or table.parts:
         return ()
@@ -790,9 +794,10 @@ def _doubts_of_known(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return notes on doubts about the rows that have a label; ``waits`` (n,) marks the others.
 
-    ``table`` is the open table of the file, ``chosen`` has the expressions by role, such as
-    "label", and ``whole`` are the evaluated cells of all n rows. () if no row has a label.
-    DoubtfulInputError where a doubt needs an answer.
+    ``table`` is the open table (rows as a lazy polars frame) of the file, ``chosen`` has the
+    expressions by role, such as "label", and ``whole`` are the evaluated cells (in a frame with
+    columns such as ``label:0``) of all n rows. () if no row has a label. DoubtfulInputError where a
+    doubt needs an answer.
     """
     import polars as pl
 
@@ -812,8 +817,9 @@ def _doubts_of_known(
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:
     """Return the frame of evaluated cells with an arbitrary label in rows that lack one.
 
-    ``cells`` are the evaluated cells, and ``lacking`` (n,) marks these rows. The frame has columns
-    such as ``label:0``. The filled labels are never used; they let the rows pass the reader.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``label:0``), and ``lacking``
+    (n,) marks these rows. The frame has columns such as ``label:0``. The filled labels are never
+    used; they let the rows pass the reader.
     """
     import polars as pl
 
@@ -835,9 +841,9 @@ DATES = frozenset({"date", "datetime", "timestamp", "time", "day"})
 def _order_note(table: Table, chosen: Chosen) -> list[str]:
     """Return a note that rows are taken in their order, which a column of dates confirms.
 
-    ``table`` is the open table, and ``chosen`` has the expressions that are used, by role. The
-    column is called "date", "time" or the like, and none of them uses it; without one the list is
-    empty. InvalidPredictionsError if its dates are not in order.
+    ``table`` is the open table (rows as a lazy polars frame), and ``chosen`` has the expressions
+    that are used, by role. The column is called "date", "time" or the like, and none of them uses
+    it; without one the list is empty. InvalidPredictionsError if its dates are not in order.
     """
     dates = [n for n in table.schema if key(n) in DATES and n not in chosen.used]
     for name in dates:

@@ -107,8 +107,9 @@ def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]
     """Context manager that opens a table in memory, or a file, as a :class:`CountTable`.
 
     ``table`` is a path or a table; ``sheet`` is the sheet of an Excel file, None for the only one.
-    It yields the open table. FileNotFoundError and InvalidPredictionsError for a file that cannot
-    be read; InvalidPredictionsError for a sheet of a table in memory, and for other objects.
+    It yields the open table (rows as a lazy polars frame). FileNotFoundError and
+    InvalidPredictionsError for a file that cannot be read; InvalidPredictionsError for a sheet of a
+    table in memory, and for other objects.
     """
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
@@ -152,8 +153,8 @@ def _without_groups(frame: pl.DataFrame) -> pl.DataFrame:
 def read_columns(counts: CountTable, names: Sequence[str]) -> dict[str, AnyArray]:
     """Return columns (n,) by their ``names``; whole numbers of any width are int64.
 
-    ``counts`` is the open table. InvalidPredictionsError for a name that the table does not have,
-    and for a table without rows.
+    ``counts`` is the open table (rows as a lazy polars frame). InvalidPredictionsError for a name
+    that the table does not have, and for a table without rows.
     """
     import polars as pl
 
@@ -209,12 +210,13 @@ def read_grades(
     """Return checked grades: their names, counts of rows and events, and probabilities.
 
     Grades are groups of rows with a predicted probability, one row each in ``counts``, the open
-    table. ``request`` maps roles (n, events, probability, names) to the user's expressions, None
-    where there is none; then the column is found by its name, such as "pd" (``GRADE_NAMES``). A row
-    that is the sum of all others in both counts, without a probability, is left out with a note;
-    one with a probability raises DoubtfulInputError. InvalidPredictionsError for columns that
-    cannot be found, and for cells that are no counts or probabilities. ``where`` is a condition in
-    SQL that selects rows; ``as_is`` takes a doubtful table as it is.
+    table (rows as a lazy polars frame). ``request`` maps roles (n, events, probability, names) to
+    the user's expressions, None where there is none; then the column is found by its name, such as
+    "pd" (``GRADE_NAMES``). A row that is the sum of all others in both counts, without a
+    probability, is left out with a note; one with a probability raises DoubtfulInputError.
+    InvalidPredictionsError for columns that cannot be found, and for cells that are no counts or
+    probabilities. ``where`` is a condition in SQL that selects rows; ``as_is`` takes a doubtful
+    table as it is.
     """
     found = _chosen(counts, request)
     cells = counts.cells(found, where)
@@ -262,8 +264,8 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 
     Names are those in ``GRADE_NAMES``, such as "pd". Roles are n, events, probability and names;
     each expression is a :class:`Term`, with its SQL and its polars form. ``counts`` is the open
-    table. ``request`` maps roles to the user's expressions, None where there is none.
-    InvalidPredictionsError if one is not found, or one column has two roles.
+    table (rows as a lazy polars frame). ``request`` maps roles to the user's expressions, None
+    where there is none. InvalidPredictionsError if one is not found, or one column has two roles.
     """
     schema = counts.table.schema
     found: dict[str, Term] = {}
@@ -306,9 +308,9 @@ def _chosen(counts: CountTable, request: Mapping[str, str | None]) -> dict[str, 
 def _called(counts: CountTable, free: Sequence[str]) -> str:
     """Return the SQL expression of a column, or of two together, that names the grades, or "".
 
-    ``counts`` is the open table of grades. Candidates are its columns ``free``, which no role uses.
-    The first column of text that differs in all rows is taken, or of whole numbers that increase,
-    or two columns that differ together, else the first column of text.
+    ``counts`` is the open table (rows as a lazy polars frame) of grades. Candidates are its columns
+    ``free``, which no role uses. The first column of text that differs in all rows is taken, or of
+    whole numbers that increase, or two columns that differ together, else the first column of text.
     """
     kinds = counts.table.schema
     text = [name for name in free if str(kinds[name]) == "String"]
@@ -330,10 +332,11 @@ def _parts(
 ) -> list[Reading]:
     """Return readings that keep the rows of one value of a column, such as ``cohort = 2021``.
 
-    Each sets ``where``. ``counts`` is the open table of grades, and ``names`` are the grades of its
-    rows. No grade has two rows with the same value of that column, which no role in ``found``
-    (expressions by role, such as "n") uses, and which has two to six values. [] if no column or
-    several ones are like that, or if rows are selected by ``where`` already.
+    Each sets ``where``. ``counts`` is the open table (rows as a lazy polars frame) of grades, and
+    ``names`` are the grades of its rows. No grade has two rows with the same value of that column,
+    which no role in ``found`` (expressions by role, such as "n") uses, and which has two to six
+    values. [] if no column or several ones are like that, or if rows are selected by ``where``
+    already.
     """
     frame = counts.table.frame.collect()
     if where is not None or frame.height != len(names):
@@ -360,8 +363,8 @@ def _parts(
 def _names(cells: EvaluatedCells) -> list[str]:
     """Return the names of the grades, G texts, by default their numbers from 1.
 
-    ``cells`` are the evaluated cells of the table. InvalidPredictionsError for a name that is
-    missing.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``n:0``) of the table.
+    InvalidPredictionsError for a name that is missing.
     """
     if "names:0" not in cells.frame.columns:
         return [str(k) for k in range(1, cells.frame.height + 1)]
@@ -378,8 +381,8 @@ def _names(cells: EvaluatedCells) -> list[str]:
 def _counts(cells: EvaluatedCells, what: str) -> IntArray:
     """Return the counts of one role, ``what``, such as "n" or "events", integers (G,).
 
-    ``cells`` are the evaluated cells of a table of G grades. InvalidPredictionsError for gaps,
-    fractions and negative numbers.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``n:0``) of a table of G
+    grades. InvalidPredictionsError for gaps, fractions and negative numbers.
     """
     column = f"{what}:0"
     _refuse_gaps(cells, column, cells.frame[column].is_null().to_numpy())
@@ -398,7 +401,8 @@ def _counts(cells: EvaluatedCells, what: str) -> IntArray:
 def _refuse_gaps(cells: EvaluatedCells, column: str, gaps: AnyArray) -> None:
     """Raise InvalidPredictionsError for a missing cell of a column; ``gaps`` (G,) marks them.
 
-    ``column`` is "n:0" or the like, and ``cells`` are the evaluated cells of a table of G grades.
+    ``column`` is "n:0" or the like, and ``cells`` are the evaluated cells (in a frame with columns
+    such as ``n:0``) of a table of G grades.
     """
     for row in np.flatnonzero(gaps)[:1]:
         raise InvalidPredictionsError(
@@ -414,8 +418,9 @@ def _sums_of_others(
     """Return whether each grade is a total, booleans (G,).
 
     A total is the sum of all others in both counts, ``n`` and ``events`` (G,), and has no
-    probability; ``cells`` are the evaluated cells of the table. DoubtfulInputError for a total with
-    a probability, unless ``as_is``; ``names`` are the names of the grades for the message.
+    probability; ``cells`` are the evaluated cells (in a frame with columns such as ``n:0``) of the
+    table. DoubtfulInputError for a total with a probability, unless ``as_is``; ``names`` are the
+    names of the grades for the message.
     """
     sums = (2 * n == n.sum()) & (2 * events == events.sum()) & (len(n) > 2) & bool(events.any())
     lacking = cells.frame["probability:0"].is_null().to_numpy()
@@ -438,8 +443,8 @@ def _sums_of_others(
 def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
     """Raise InvalidPredictionsError for more events than rows, and for a table without rows.
 
-    ``n`` and ``events`` (G,) are the counts of G grades, and ``cells`` the evaluated cells of the
-    table, for the message.
+    ``n`` and ``events`` (G,) are the counts of G grades, and ``cells`` the evaluated cells (in a
+    frame with columns such as ``n:0``) of the table, for the message.
     """
     for row in np.flatnonzero(events > n)[:1]:
         raise InvalidPredictionsError(
@@ -455,10 +460,10 @@ def _check_counts(cells: EvaluatedCells, n: IntArray, events: IntArray) -> None:
 def _probabilities(cells: EvaluatedCells, sums_up: AnyArray) -> FloatArray:
     """Return the probability of each grade (G,), 0 for rows that are totals.
 
-    ``cells`` are the evaluated cells of a table of G grades, and ``sums_up`` (G,) marks the totals,
-    which have none. InvalidPredictionsError for a missing cell or a number outside [0, 1], with the
-    expression that converts percentages; DoubtfulInputError if the column's name says percent, but
-    no number is above 1.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``n:0``) of a table of G
+    grades, and ``sums_up`` (G,) marks the totals, which have none. InvalidPredictionsError for a
+    missing cell or a number outside [0, 1], with the expression that converts percentages;
+    DoubtfulInputError if the column's name says percent, but no number is above 1.
     """
     import polars as pl
 
@@ -497,9 +502,10 @@ def _lacking(
 ) -> InvalidPredictionsError:
     """Return the error for a table of counts whose columns cannot be recognised, to be raised.
 
-    ``counts`` is the open table, ``found`` has the expressions of the roles that are known, by
-    role, and ``missing`` lists the other roles, such as "events". The error has readings (options
-    to set) that are likely, or the command for a table with one row for each outcome.
+    ``counts`` is the open table (rows as a lazy polars frame), ``found`` has the expressions of the
+    roles that are known, by role, and ``missing`` lists the other roles, such as "events". The
+    error has readings (options to set) that are likely, or the command for a table with one row for
+    each outcome.
     """
     frame = counts.table.frame.head(10_000).collect()
     if "events" in missing:
@@ -610,7 +616,8 @@ def read_forecasts(
 def _probability(table: CountTable) -> str:
     """Return the one column that is known as a probability by its name, such as "p", as SQL.
 
-    ``table`` is the open table. InvalidPredictionsError if there is none, or more than one.
+    ``table`` is the open table (rows as a lazy polars frame). InvalidPredictionsError if there is
+    none, or more than one.
     """
     fit = [name for name in table.names if key(name) in PROBABILITIES]
     if len(fit) == 1:

@@ -104,8 +104,8 @@ def read_log(table: Table, wanted: Wanted) -> Table:
 def clusters_of_log(table: Table) -> str | None:
     """Return "sample" if some samples of a log have several rows, which then depend; else None.
 
-    ``table`` is the open table; it is None also for tables that are no log. "sample" is the column
-    that names the samples.
+    ``table`` is the open table (rows as a lazy polars frame); it is None also for tables that are
+    no log. "sample" is the column that names the samples.
     """
     if not table.log or "sample" not in table.schema:
         return None
@@ -116,11 +116,11 @@ def clusters_of_log(table: Table) -> str | None:
 def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
     """Return (role, note) for a log in which samples have several rows.
 
-    ``table`` is the open table of the log, ``wanted`` has the options of :func:`read_predictions`.
-    The role, one of these options, is "items" if answers are votes on one prediction of the sample
-    (Inspect), else "clusters". In other logs the outcome of a sample is its right option, which no
-    repetition draws anew. Answers that never differ, such as those at temperature 0, are copies.
-    Without repeats it is (None, "").
+    ``table`` is the open table (rows as a lazy polars frame) of the log, ``wanted`` has the options
+    of :func:`read_predictions`. The role, one of these options, is "items" if answers are votes on
+    one prediction of the sample (Inspect), else "clusters". In other logs the outcome of a sample
+    is its right option, which no repetition draws anew. Answers that never differ, such as those at
+    temperature 0, are copies. Without repeats it is (None, "").
     """
     import polars as pl
 
@@ -147,9 +147,9 @@ def of_repeated_samples(table: Table, wanted: Wanted) -> tuple[str | None, str]:
 def refuse_repeated_samples(table: Table, wanted: Wanted) -> None:
     """Raise InvalidPredictionsError for a log with repeated samples, if it is to be tallied.
 
-    ``table`` is the open table of the log, and ``wanted`` has the options of
-    :func:`read_predictions`, of which ``where`` counts. A tally has sums over rows, which do not
-    know clusters.
+    ``table`` is the open table (rows as a lazy polars frame) of the log, and ``wanted`` has the
+    options of :func:`read_predictions`, of which ``where`` counts. A tally has sums over rows,
+    which do not know clusters.
     """
     frame = table.frame
     if wanted.where is not None:

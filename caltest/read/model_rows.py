@@ -68,9 +68,10 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
     """Raise an error for one outcome of several models if each seems to have an outcome of its own.
 
     It has one where a column of two values shares a word of its name with this model's predictions
-    only. ``parts`` are the expressions of the models' predictions in ``table``, the open table;
-    ``wanted`` has the options of :func:`read_predictions`. The error is InvalidPredictionsError
-    without the option ``label``, else DoubtfulInputError, which ``as_is`` silences.
+    only. ``parts`` are the expressions of the models' predictions in ``table``, the open table
+    (rows as a lazy polars frame); ``wanted`` has the options of :func:`read_predictions`. The error
+    is InvalidPredictionsError without the option ``label``, else DoubtfulInputError, which
+    ``as_is`` silences.
     """
     names = [" ".join(root for term in terms_of(part, table.schema) for root in term.roots)
              for part in parts]  # fmt: skip
@@ -95,9 +96,9 @@ def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str
 def own_outcomes(table: Table, models: Sequence[str]) -> list[str] | None:
     """Return the name of the outcome column of each of the ``models``, or None if one has none.
 
-    ``models`` are the columns of predictions of ``table``, the open table, one for each model. A
-    column of outcomes has two values, such as whether an answer is right, and shares a word of its
-    name with this model's column only.
+    ``models`` are the columns of predictions of ``table``, the open table (rows as a lazy polars
+    frame), one for each model. A column of outcomes has two values, such as whether an answer is
+    right, and shares a word of its name with this model's column only.
     """
     words = [{*key(name).split("_")} for name in models]
     alone = [w.difference(*words[:k], *words[k + 1 :]) for k, w in enumerate(words)]
@@ -173,8 +174,8 @@ def own_outcomes_in_rows(data: Mapping[str, Predictions], as_is: bool = False) -
 def _ids_within(table: Table, column: str, each: Mapping[str, str]) -> str | None:
     """Return the column, quoted, that names the rows of every model with the same values, or None.
 
-    ``table`` is the open table, ``column`` the column that names its models, and ``each`` maps
-    models to conditions that select their rows.
+    ``table`` is the open table (rows as a lazy polars frame), ``column`` the column that names its
+    models, and ``each`` maps models to conditions that select their rows.
     """
     import polars as pl
 

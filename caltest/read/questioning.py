@@ -91,13 +91,14 @@ def questioned(
 ) -> tuple[str, ...]:  # fmt: skip
     """Check a table that was read for data that contradict the reading; return notes on doubts.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
-    ``wanted`` the options of :func:`read_predictions`; ``whole`` are the evaluated cells of all
-    rows, ``complete`` those without missing values, and ``data`` the predictions made of them.
-    DoubtfulInputError for a question that the user must answer, unless the option ``as_is`` is set.
-    The checks see all rows of tables of up to 50 000. In larger tables they see the first 25 000
-    with all columns, 50 000 evenly spread ones without unused columns, and all rows of columns that
-    may identify rows or seem to name a single part of a data set.
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role, such as "label", and ``wanted`` the options of :func:`read_predictions`; ``whole`` are the
+    evaluated cells (in a frame with columns such as ``label:0``) of all rows, ``complete`` those
+    without missing values, and ``data`` the predictions made of them. DoubtfulInputError for a
+    question that the user must answer, unless the option ``as_is`` is set. The checks see all rows
+    of tables of up to 50 000. In larger tables they see the first 25 000 with all columns, 50 000
+    evenly spread ones without unused columns, and all rows of columns that may identify rows or
+    seem to name a single part of a data set.
     """
     if wanted.multilabel:
         return ()
@@ -177,8 +178,9 @@ def labels_of_answers(chosen: Chosen) -> bool | None:
 def _class_literals(complete: Complete, data: Predictions) -> tuple[str, ...]:
     """Return the labels of more than two classes as SQL literals, in the order of the classes.
 
-    ``complete`` are the cells that were read, ``data`` the predictions made of them. () for two
-    classes, and if one class has several labels or none.
+    ``complete`` are the cells that were read (in a frame with columns such as ``label:0``),
+    ``data`` the predictions made of them. () for two classes, and if one class has several labels
+    or none.
     """
     if data.n_classes < 3 or not complete.cells.of("label"):
         return ()
@@ -211,7 +213,8 @@ def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
 
     That column then is the probability of one class. The :class:`Question` has the evidence in
     words and readings (options to set) that answer it; None if there is nothing to ask, or no
-    predicted class was read. ``cells`` are the evaluated cells of the rows.
+    predicted class was read. ``cells`` are the evaluated cells (in a frame with columns such as
+    ``label:0``) of the rows.
     """
     if not cells.of("predicted_label"):
         return None
@@ -236,9 +239,9 @@ def wrong_classes(
     A detection of the wrong class would count as right. The :class:`Question` has the evidence in
     words and a reading (options to set) that answers it. The predicted class is one of the columns
     ``unused``, of text, that has all words of the true one, a column whose expression in ``chosen``
-    (expressions by role, such as "label") is that it is not missing. ``table`` is the open table,
-    and ``wanted`` has the options of :func:`read_predictions`. None if there is no such column, or
-    the classes are equal.
+    (expressions by role, such as "label") is that it is not missing. ``table`` is the open table
+    (rows as a lazy polars frame), and ``wanted`` has the options of :func:`read_predictions`. None
+    if there is no such column, or the classes are equal.
     """
     label = chosen.terms.get("label", ())
     if len(label) != 1 or len(label[0].roots) != 1 or not NOT_BLANK.fullmatch(label[0].sql):
@@ -275,9 +278,10 @@ def unlike_answers(
 
     Compared as they are, such answers would count as wrong. The :class:`Question` has the evidence
     in words and a reading (options to set) that answers it. Answers and truth are the predicted
-    class and the label in ``complete``, the cells that were read, or the two columns that the
-    label's expression in ``chosen`` (expressions by role, such as "label") compares. None if there
-    are none, or no answer is like that. ``table`` is the open table, ``wanted`` has the options of
+    class and the label in ``complete``, the cells that were read (in a frame with columns such as
+    ``label:0``), or the two columns that the label's expression in ``chosen`` (expressions by role,
+    such as "label") compares. None if there are none, or no answer is like that. ``table`` is the
+    open table (rows as a lazy polars frame), ``wanted`` has the options of
     :func:`read_predictions`.
     """
     import polars as pl
@@ -343,7 +347,7 @@ def unknown_outcomes(
     word says so; or if it is not the most frequent, its rows have predictions like all others (1000
     times as likely as like those of rows without the event), and outcomes are 1000 times as likely
     if it is unknown at random. ``rows`` are the predictions and outcomes, ``table`` is the open
-    table, and ``wanted`` has the options of :func:`read_predictions`.
+    table (rows as a lazy polars frame), and ``wanted`` has the options of :func:`read_predictions`.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
@@ -399,7 +403,8 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
     The :class:`Question` has the evidence in words and readings (options to set): each code is
     offered as a competing event, or to be left out. None if the event's expression in ``chosen``
     (expressions by role, such as "label") compares no column, or no code is left. ``table`` is the
-    open table, and ``wanted`` has the options of :func:`read_predictions`.
+    open table (rows as a lazy polars frame), and ``wanted`` has the options of
+    :func:`read_predictions`.
     """
     found = None if "competing" in chosen.terms else _compared_codes(table, chosen, wanted, "event")
     if found is None or len(found.others) + found.blank < 2:
@@ -457,9 +462,9 @@ def _compared_codes(table: Table, chosen: Chosen, wanted: Wanted, option: str) -
 
     The result has the column's name, all its values, and those that the expression does not name.
     ``option`` is "label" or "event", whose expression is in ``chosen`` (expressions by role, such
-    as "label"); ``table`` is the open table, and ``wanted`` has the options of
-    :func:`read_predictions`. None unless the column has 3 to 12 distinct values. A blank is one of
-    them where the outcome is known there.
+    as "label"); ``table`` is the open table (rows as a lazy polars frame), and ``wanted`` has the
+    options of :func:`read_predictions`. None unless the column has 3 to 12 distinct values. A blank
+    is one of them where the outcome is known there.
     """
     import polars as pl
 
@@ -487,9 +492,9 @@ def _with_competing(
 
     ``question`` has evidence in words and readings (options to set), to which ``competing`` is
     added. The code is a value of the column that the label's expression in ``chosen`` (expressions
-    by role, such as "label") compares; ``table`` is the open table, and ``wanted`` has the options
-    of :func:`read_predictions`. Other questions, and one with no or several such codes, are
-    returned unchanged.
+    by role, such as "label") compares; ``table`` is the open table (rows as a lazy polars frame),
+    and ``wanted`` has the options of :func:`read_predictions`. Other questions, and one with no or
+    several such codes, are returned unchanged.
     """
     if question.guard != "follow-up" or "label" not in chosen.terms:
         return question
@@ -512,7 +517,7 @@ def missing_marks(table: Table, chosen: Chosen, wanted: Wanted, option: str) -> 
     The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
     The number is in a column that the outcome expression of ``option`` ("label" or "event") in
     ``chosen`` (expressions by role, such as "label") compares with a number. ``table`` is the open
-    table, and ``wanted`` has the options of :func:`read_predictions`.
+    table (rows as a lazy polars frame), and ``wanted`` has the options of :func:`read_predictions`.
     """
     terms = chosen.terms.get(option, ())
     for name, _ in (pair for term in terms for pair in compared(term)):
@@ -549,8 +554,9 @@ def constant_outcome(
     makes the outcome of ``rows`` (predictions and outcomes), and which the readings set. The column
     of text holds 2 to 12 other words. The question is asked if the predictions give a constant
     outcome a chance below 1e-4, or if a word differs from the compared one in case only. None if
-    there is nothing to ask. ``table`` is the open table, ``chosen`` has the expressions by role,
-    such as "label", and ``wanted`` the options of :func:`read_predictions`.
+    there is nothing to ask. ``table`` is the open table (rows as a lazy polars frame), ``chosen``
+    has the expressions by role, such as "label", and ``wanted`` the options of
+    :func:`read_predictions`.
     """
     terms, p, y = chosen.terms.get(option, ()), rows.risks, rows.labels
     if len(terms) != 1 or terms[0].column is not None or p is None or not y.size:
@@ -590,9 +596,9 @@ def percents_by_name(cells: EvaluatedCells, chosen: Chosen, rows: Rows) -> Quest
 
     It may hold percentages below 1, or fractions. The :class:`Question` has the evidence in words
     and a reading (options to set) that answers it. Percent signs settle it, and so do labels that
-    are 1000 times as likely for fractions. ``cells`` are the evaluated cells, with the
-    probabilities as written, ``rows`` the predictions and outcomes, and ``chosen`` has the
-    expressions by role, such as "label".
+    are 1000 times as likely for fractions. ``cells`` are the evaluated cells (in a frame with
+    columns such as ``label:0``), with the probabilities as written, ``rows`` the predictions and
+    outcomes, and ``chosen`` has the expressions by role, such as "label".
     """
     terms, p, y = chosen.terms["probs"], rows.probs, rows.labels
     if len(terms) != 1 or terms[0].column is None or not says_percent(terms[0].column):
@@ -649,9 +655,9 @@ def _unused(
 
     Each :class:`Column` has a name and values (n,), codes with their words for text. ``names`` are
     the columns; the first ``most`` rows are taken that ``where`` keeps, or all if it is None.
-    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", and
-    ``wanted`` the options of :func:`read_predictions`. () where the rows cannot be read; columns of
-    lists are left out.
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role, such as "label", and ``wanted`` the options of :func:`read_predictions`. () where the rows
+    cannot be read; columns of lists are left out.
     """
     import polars as pl
 
@@ -697,8 +703,8 @@ def _spans(
 def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
     """Return the names of unused columns that name a single part of a data set, such as "train".
 
-    ``head`` is the open table of the first rows only; later rows may name other parts. ``chosen``
-    has the expressions that are used, by role.
+    ``head`` is the open table (rows as a lazy polars frame) of the first rows only; later rows may
+    name other parts. ``chosen`` has the expressions that are used, by role.
     """
     frame, found = head.frame.collect(), list[str]()
     for column in columns_of(frame, [n for n in frame.columns if n not in chosen.used]):
@@ -710,9 +716,9 @@ def one_part_columns(head: Table, chosen: Chosen) -> list[str]:
 def words_in(table: Table, chosen: Chosen, wanted: Wanted, name: str) -> set[str]:
     """Return the distinct values of the text column ``name`` in all rows that ``where`` keeps.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role (of which "where" counts),
-    and ``wanted`` the options of :func:`read_predictions`. Values are whole cells; missing ones are
-    left out.
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role (of which "where" counts), and ``wanted`` the options of :func:`read_predictions`. Values
+    are whole cells; missing ones are left out.
     """
     import polars as pl
 
@@ -728,8 +734,8 @@ def _far_apart(
     There, the first rows are all of one model or part. Each :class:`Question` has the evidence in
     words and readings (options to set); entries are None where nothing is asked. ``head`` are the
     unused columns of these first rows, and ``rows`` all predictions and outcomes. ``table`` is the
-    open table, ``chosen`` has the expressions by role, such as "label", and ``wanted`` the options
-    of :func:`read_predictions`.
+    open table (rows as a lazy polars frame), ``chosen`` has the expressions by role, such as
+    "label", and ``wanted`` the options of :func:`read_predictions`.
     """
     import polars as pl
 
@@ -760,9 +766,9 @@ def _without_outcome(
     """Return (left out, total): numbers of rows without an outcome or excluded by its condition.
 
     A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
-    and ``complete`` says how many of them lack an outcome; ``table`` is the open table, ``chosen``
-    has the expressions by role, such as "label", and ``wanted`` the options of
-    :func:`read_predictions`.
+    and ``complete`` says how many of them lack an outcome; ``table`` is the open table (rows as a
+    lazy polars frame), ``chosen`` has the expressions by role, such as "label", and ``wanted`` the
+    options of :func:`read_predictions`.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
@@ -779,7 +785,8 @@ def _without_outcome(
 def label_words(cells: EvaluatedCells) -> list[str]:
     """Return the distinct words of a text label; an empty list for other labels, and for none.
 
-    ``cells`` are the evaluated cells of the rows, of which the label counts.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``label:0``) of the rows, of
+    which the label counts.
     """
     import polars as pl
 
@@ -805,8 +812,9 @@ def majority_note(table: Table, chosen: Chosen, data: Predictions, rows: IntArra
 
     For two classes these are two columns of counts; for more, a column for each class, with its
     name at the end, of counts or shares. ``data`` are the predictions and labels of the rows read,
-    ``rows`` (n,) their places in ``table``, the open table; ``chosen`` has the expressions that are
-    used, by role. The first 10 000 rows of the table are looked at.
+    ``rows`` (n,) their places in ``table``, the open table (rows as a lazy polars frame);
+    ``chosen`` has the expressions that are used, by role. The first 10 000 rows of the table are
+    looked at.
     """
     if {"votes", "items", "event"} & chosen.terms.keys() or data.multilabel:
         return ""

@@ -140,7 +140,8 @@ def option_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     order, all different in every row. If they are the same words in all rows, these are the
     classes; otherwise the classes are the positions of the options. The reading has options of
     :func:`read_predictions` to set. () if no columns fit, or several. ``cells`` are the evaluated
-    cells that were read from ``table``, the open table.
+    cells (in a frame with columns such as ``label:0``) that were read from ``table``, the open
+    table (rows as a lazy polars frame).
     """
     import polars as pl
 
@@ -187,8 +188,9 @@ def answer_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
     """Return readings in which an unused text column is the predicted class; () if none fits.
 
     A reading has options of :func:`read_predictions` to set, and the condition under which it is
-    right. ``cells`` are the evaluated cells that were read from ``table``, the open table; they
-    need one column of probabilities and a label of words.
+    right. ``cells`` are the evaluated cells (in a frame with columns such as ``label:0``) that were
+    read from ``table``, the open table (rows as a lazy polars frame); they need one column of
+    probabilities and a label of words.
     """
     import polars as pl
 
@@ -210,8 +212,8 @@ def label_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...]:
 
     Amounts are more than 50 different numbers, such as values of a coordinate y. A reading has
     options of :func:`read_predictions` to set, and the condition under which it is right. () if the
-    label holds none. ``cells`` are the evaluated cells that were read from ``table``, the open
-    table.
+    label holds none. ``cells`` are the evaluated cells (in a frame with columns such as
+    ``label:0``) that were read from ``table``, the open table (rows as a lazy polars frame).
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()
@@ -232,7 +234,8 @@ def followup_readings(cells: EvaluatedCells, table: Table) -> tuple[Reading, ...
 
     It sets the options ``event``, ``competing``, ``time`` and ``horizon`` of
     :func:`read_predictions`. There has to be an unused column of times, and 3 to 10 codes; else ().
-    ``cells`` are the evaluated cells that were read from ``table``, the open table.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``label:0``) that were read
+    from ``table``, the open table (rows as a lazy polars frame).
     """
     if not cells.of("label") or not cells.is_plain("label:0"):
         return ()

@@ -77,8 +77,9 @@ def outputs(table: Table, chosen: Chosen, wanted: Wanted, first: int = 1) -> pl.
 def over(table: Table, chosen: Chosen) -> Chosen:
     """Return the chosen expressions parsed anew for the columns of a table, by role.
 
-    ``table`` is the open table, in which a column may have another type than where ``chosen``, the
-    expressions by role, were parsed. Plain columns stay as they are.
+    ``table`` is the open table (rows as a lazy polars frame), in which a column may have another
+    type than where ``chosen``, the expressions by role, were parsed. Plain columns stay as they
+    are.
     """
     if all(t.column is not None for listed in chosen.terms.values() for t in listed):
         return chosen
@@ -89,8 +90,8 @@ def over(table: Table, chosen: Chosen) -> Chosen:
 def refuse_words(table: Table, chosen: Chosen, first: int = 1) -> None:
     """Raise InvalidPredictionsError for text in a column that an expression takes for numbers.
 
-    The message names the first such row of ``table``, an open table; rows are counted from
-    ``first``. ``chosen`` has the expressions by role, such as "label".
+    The message names the first such row of ``table``, an open table (rows as a lazy polars frame);
+    rows are counted from ``first``. ``chosen`` has the expressions by role, such as "label".
     """
     for option in ("where", *(o for o in chosen.terms if o != "where")):
         for k, term in enumerate(chosen.terms.get(option, ())):
@@ -104,9 +105,9 @@ def _refuse_words_of(
     """Raise InvalidPredictionsError for text in the column ``name`` that is no number.
 
     ``chosen`` has the expressions by role, such as "label", and ``place`` is (role, index) of the
-    expression that takes the column for numbers. ``table`` is the open table, whose rows are
-    counted from ``first`` in the message. The error has ways to read such cells: as missing, or as
-    0 for an outcome.
+    expression that takes the column for numbers. ``table`` is the open table (rows as a lazy polars
+    frame), whose rows are counted from ``first`` in the message. The error has ways to read such
+    cells: as missing, or as 0 for an outcome.
     """
     import polars as pl
 
@@ -168,12 +169,12 @@ def cells_of(
 ) -> EvaluatedCells:
     """Return the evaluated cells of all rows of a table that the user's ``where`` keeps.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", ``wanted``
-    the options of :func:`read_predictions`. The result holds a frame with columns such as
-    ``probs:0`` and the rows' places. If text columns turn out to have other types than their first
-    rows suggest, the file is read again. In messages rows are counted from 1, or from 0 for tables
-    in memory (``frame_rows``). InvalidPredictionsError for a file that cannot be read, an
-    expression that cannot be computed, and a table without rows.
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role, such as "label", ``wanted`` the options of :func:`read_predictions`. The result holds a
+    frame with columns such as ``probs:0`` and the rows' places. If text columns turn out to have
+    other types than their first rows suggest, the file is read again. In messages rows are counted
+    from 1, or from 0 for tables in memory (``frame_rows``). InvalidPredictionsError for a file that
+    cannot be read, an expression that cannot be computed, and a table without rows.
     """
     first = 0 if frame_rows else 1
     try:
@@ -216,8 +217,8 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
     """Return a polars error as an InvalidPredictionsError of one sentence, to be raised.
 
     ``chosen`` has the expressions by role, such as "label". The sentence names those that cannot be
-    computed for ``table``, the open table, as one of them is the likely cause; if all are plain
-    columns, it says that the file cannot be read.
+    computed for ``table``, the open table (rows as a lazy polars frame), as one of them is the
+    likely cause; if all are plain columns, it says that the file cannot be read.
     """
     computed = [t for listed in chosen.terms.values() for t in listed if t.column is None]
     reason = str(error).partition("\n")[0][:200]
@@ -250,8 +251,8 @@ def _as_sentence(error: BaseException, chosen: Chosen, table: Table) -> InvalidP
 def _is_computed(term: Term, table: Table) -> bool:
     """Return whether an expression can be computed for all rows of a table by itself.
 
-    ``term`` is the expression, as SQL and as polars has it; ``table`` is the open table, which is
-    read for it.
+    ``term`` is the expression, as SQL and as polars has it; ``table`` is the open table (rows as a
+    lazy polars frame), which is read for it.
     """
     try:
         table.frame.select(term.expr).collect()
@@ -270,9 +271,9 @@ CAST_DATE = re.compile(
 def _of_cast_dates(term: Term, option: str, table: Table) -> InvalidPredictionsError | None:
     """Return the error for text that an expression converts to dates without a format.
 
-    ``term`` is the expression of ``option``, such as "time", and ``table`` the open table. The
-    error, to be raised, suggests the expression with formats, where the cells show a single one.
-    None if the expression has no such conversion.
+    ``term`` is the expression of ``option``, such as "time", and ``table`` the open table (rows as
+    a lazy polars frame). The error, to be raised, suggests the expression with formats, where the
+    cells show a single one. None if the expression has no such conversion.
     """
     import polars as pl
 
@@ -300,10 +301,10 @@ def batches_of(
 ) -> Iterator[EvaluatedCells]:
     """Yield evaluated cells batch by batch, with memory that does not grow with the file.
 
-    ``table`` is the open table, ``chosen`` has the expressions by role, such as "label", ``wanted``
-    the options of :func:`read_predictions`. Each batch holds a frame with columns such as
-    ``probs:0`` for up to 131 072 rows. Rows are counted from ``before``, the number of rows read
-    earlier. InvalidPredictionsError for a file that cannot be read.
+    ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the expressions by
+    role, such as "label", ``wanted`` the options of :func:`read_predictions`. Each batch holds a
+    frame with columns such as ``probs:0``, for at most 2¹⁷ rows. Rows are counted from ``before``,
+    the number of rows read earlier. InvalidPredictionsError for a file that cannot be read.
     """
     if table.seekable:
         import polars as pl

@@ -535,8 +535,8 @@ class EvaluatedCells:
         """Raise InvalidPredictionsError for a number such as −999 or 99 among fractions.
 
         It may mark a missing value. ``column`` is "probs:0" or the like, and ``values`` (n,) are
-        its numbers: one of them is written with nines, is shared by three rows or is far from 0,
-        and all others are from 0 to 1. The error suggests to leave out such rows.
+        its numbers: a single one is outside [0, 1], written with nines, and occurs in at least
+        three rows or has a size of at least 99. The error suggests to leave out such rows.
         """
         inside = (values >= -BEYOND) & (values <= 1.0 + BEYOND)
         marks = np.unique(values[~inside])
@@ -650,9 +650,9 @@ class EvaluatedCells:
     def labels(self, probs: AnyArray) -> tuple[AnyArray, tuple[str, ...] | None]:
         """Return (labels, names): labels 0 … K − 1 of shape (n,), and class names or None.
 
-        ``probs`` (n,) or (n, K) are the probabilities, whose K columns may name the classes; names
-        are None if the classes are numbers. With a predicted class, label 1 is that it was right.
-        InvalidPredictionsError for values that are no classes.
+        ``probs`` (n,) or (n, K) are the probabilities, whose K columns may name the classes; (n,)
+        means two classes. Names are None if the classes are numbers. If a predicted class was read,
+        label 1 is that it was right. InvalidPredictionsError for values that are no classes.
         """
         if self.of("predicted_label"):
             if probs.ndim > 1:
@@ -1093,8 +1093,9 @@ class EvaluatedCells:
 class Complete:
     """Cells without missing values, with the number of gaps by column and of rows left out.
 
-    ``cells`` are the evaluated cells of the remaining rows, ``gaps`` the numbers of missing values
-    by column, such as ``{"label:0": 2}``, and ``left_out`` is the number of rows left out.
+    ``cells`` are the evaluated cells (in a frame with columns such as ``label:0``) of the remaining
+    rows, ``gaps`` the numbers of missing values by column, such as ``{"label:0": 2}``, and
+    ``left_out`` is the number of rows left out.
     """
 
     cells: EvaluatedCells
