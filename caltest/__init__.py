@@ -14,10 +14,11 @@ from caltest._version import __version__ as __version__
 
 
 def _imports(stub: Path) -> list[tuple[str, str]]:
-    """Return (module, name) of all that a stub exports; the module is "" for a part of the package.
+    """Return (module, name) of each name that a stub exports; the module is "" for a subpackage.
 
-    ``from .room import *`` stands for all that the stub of the room exports: what it imports, or of
-    that what its ``__all__`` lists.
+    ``stub`` is the path of a ``.pyi`` file. ``from .room import *`` stands for all names that the
+    stub of the subpackage ``room`` exports: those in its ``__all__``, or without one all that it
+    imports.
     """
     found, listed = list[tuple[str, str]](), None
     for node in ast.parse(stub.read_text(encoding="utf-8")).body:
@@ -33,7 +34,11 @@ def _imports(stub: Path) -> list[tuple[str, str]]:
 
 
 def _lazy(stub: Path) -> tuple[set[str], dict[str, list[str]]]:
-    """Return the parts of the package that its stub names, and all other names by their module."""
+    """Return (subpackages, names): arguments of ``lazy_loader.attach``, read from a stub.
+
+    ``stub`` is the path of a ``.pyi`` file. The first is a set of the subpackages that it exports,
+    the second a dict of lists: all other exported names, by the module that defines them.
+    """
     names: dict[str, list[str]] = {}
     for module, name in _imports(stub):
         names.setdefault(module, []).append(name)

@@ -583,11 +583,10 @@ class Task:
         return result.high - result.low
 
     def _alarm(self, rng: Rng) -> int | None:
-        """Draw rows from ``rng`` until the monitor of this plan raises an alarm.
+        """Draw rows from ``rng`` until the monitor raises an alarm; return their number.
 
-        Return their number.
-
-        It is None if there is no alarm within two million rows.
+        It is None if there is no alarm within two million rows. The monitor is the statistic of
+        this plan.
         """
         monitor, block = self.statistic, MONITOR_BLOCK
         while monitor.alarm is None and monitor.n < ROWS_LAST_TRIED:

@@ -323,7 +323,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, as the estimator counts them."""
+        """Number of features of the data that the fitted estimator takes."""
         return int(self.estimator_.n_features_in_)
 
 

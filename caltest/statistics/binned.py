@@ -605,7 +605,10 @@ class Scales(SumStatistic):
 
     @property
     def rows_per_cell(self) -> None:
-        """None: the finest cells may hold one row each, as coarser partitions count as well."""
+        """None: no mean number of rows in a bin, by which tests warn of sparse bins.
+
+        The finest cells may hold one row each, as coarser partitions count as well.
+        """
 
     def of_sums(self, sums: ResidualSums) -> FloatArray:
         return np.asarray(self.standardised(sums).max(axis=1))

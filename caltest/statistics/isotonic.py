@@ -125,7 +125,7 @@ class Pools(LabelStatistic):
     def sum_cells(self) -> Cells:
         """Partition of the rows by distinct predictions, in increasing order.
 
-        Equal ones are pooled.
+        Rows with equal predictions are a cell, and are pooled before the isotonic regression.
         """
         return Cells.levels(self.problem)
 
@@ -202,7 +202,9 @@ HOW_MANY = _BITS.sum(axis=1, dtype=np.int64)
 class PoolReader:
     """Reader of CORP miscalibrations from blocks of events in order of the predictions.
 
-    ``pools`` is the statistic, :class:`Pools`. A block (n, B) holds B sets of events, 0 and 1.
+    A CORP miscalibration is the mean score less the score after isotonic regression on the same
+    events. ``pools`` is the statistic, :class:`Pools`. A block (n, B) holds B sets of events, 0 and
+    1.
     """
 
     pools: Pools = field(repr=False)
@@ -428,7 +430,7 @@ class Sweep(Statistic):
 
 
 def _from_0(values: FloatArray) -> FloatArray:
-    """Return the partial sums of the first 0, 1, …, m values, shape (m + 1,)."""
+    """Return the sums of the first 0, 1, …, m of ``values`` (m,), shape (m + 1,)."""
     return np.append(0.0, np.cumsum(values))
 
 

@@ -288,7 +288,10 @@ class TiledSKCE(Prepared):
 
     @property
     def n(self) -> int:
-        """Number of rows in complete blocks; rows of an incomplete last block do not count."""
+        """Number of rows in complete blocks of consecutive rows.
+
+        An incomplete last block does not count.
+        """
         return len(self.tiles.probs)
 
     def values(self, outcomes: object, factor: float = 1.0) -> FloatArray:
@@ -659,8 +662,8 @@ class Tiles:
     def rows(self, residuals: FloatArray) -> Sums:
         """Return (Σ_{j≠i} h_ij, h_ii) of every row i, (n,) each; O(n² K).
 
-        h_ij = k(p_i, p_j) r_i · r_j, with ``residuals`` (n, K) the r; j runs over the block of row
-        i.
+        h_ij = k(p_i, p_j) r_i · r_j is the kernel times the product of residuals, with
+        ``residuals`` (n, K) the r; j runs over the block of consecutive rows that holds row i.
         """
         totals = np.einsum("ik,ik->i", residuals, self._times(residuals))
         return totals, np.square(residuals).sum(axis=1) * self._diagonal
@@ -681,9 +684,11 @@ class Tiles:
 
     @cached_property
     def _cuts(self) -> IntArray:
-        """Row indices where the tiles of the kernel matrix start, and n, the end of the last.
+        """Row indices where the parts of the rows start, and n, the end of the last, integers.
 
-        Small blocks of rows share a tile; a tile has rows of one larger block only.
+        The kernel matrix is computed in tiles, one part of the rows against another. A part has up
+        to 256 rows: a block (a run of rows whose pairs are summed), several small ones, or a piece
+        of a larger one.
         """
         together = max(1, ROWS_A_TILE // 4 // self.size) * self.size
         step = ROWS_A_TILE if self.size >= ROWS_A_TILE else together
@@ -757,9 +762,10 @@ class Tiles:
         return few and PAIRS_COMPARED * listed > len(self.probs) * max(self.size, ROWS_A_TILE // 4)
 
     def _times(self, columns: FloatArray) -> FloatArray:
-        """Return the kernel matrix (n, n), with a diagonal of 0, times ``columns`` (n, K).
+        """Return the kernel matrix (n, n) times ``columns`` (n, K), shape (n, K).
 
-        The result is (n, K). Kernel values between different blocks of rows are 0.
+        Kernel values of a row and itself, and of rows in different blocks of consecutive rows,
+        count as 0.
         """
         product = np.zeros_like(columns)
         for t, u, values in self._tiles():

@@ -178,9 +178,9 @@ class Prepared(ABC):
 
     @property
     def sum_cells(self) -> Cells | None:
-        """The partition in whose order drawn rows are read, to sum residuals by cell.
+        """The partition in whose order drawn rows are read, to sum residuals by cell, or None.
 
-        None if the statistic has no cells.
+        It is the field ``cells``, unless a subclass reads another one; None if it needs no order.
         """
         return self.cells
 

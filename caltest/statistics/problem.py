@@ -513,15 +513,18 @@ class Cells:
 
     @classmethod
     def levels(cls, problem: Problem) -> Cells:
-        """Group the U units of a problem by equal event probability, in increasing order.
+        """Group the U units of a ``problem`` by equal event probability, in increasing order.
 
-        Units are rows, or cells of a tally. For two classes. O(U log U).
+        Units are the rows of the data, or the fine cells of a tally. For two classes. O(U log U).
         """
         return cls.by_number(problem.levels, problem)
 
     @classmethod
     def whole(cls, problem: Problem) -> Cells:
-        """Return the partition with one cell, which has all units (rows, or tally cells)."""
+        """Return the partition of a ``problem`` that has one cell with all units.
+
+        Units are the rows of the data, or the fine cells of a tally.
+        """
         size = len(problem.probs)
         return cls(problem, np.arange(size), np.array([0, size]))
 

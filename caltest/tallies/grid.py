@@ -759,7 +759,10 @@ class RowSample:
 
     @property
     def remark(self) -> str:
-        """Description for results, such as "a sample of 8192 of 100000 rows"; "" for all rows."""
+        """Description of this sample for results, such as "a sample of 8192 of 100000 rows".
+
+        It is "" if all rows are in it.
+        """
         whole = self.rank.size == self.n
         return "" if whole else f"a sample of {self.rank.size} of {self.n} rows"
 

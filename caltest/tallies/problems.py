@@ -637,7 +637,7 @@ class ClusteredProblem(MicroCells):
 
 
 def problem_of_tally(tally: AnyTally) -> MicroCells:
-    """Return the problem of a tally, plain or clustered.
+    """Return the problem of a tally (sums of rows over fine cells), plain or clustered.
 
     A problem has the fine cells of the tally as units, with fixed predictions, and outcomes to be
     drawn. StatisticError for an empty tally, and for fewer than 100 clusters.

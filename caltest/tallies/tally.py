@@ -850,7 +850,8 @@ class TallyReading:
     def _look(self, data: Predictions) -> None:
         """Set ``looks``, the lenses to tally, from the user's ``lens`` and the first rows ``data``.
 
-        StatisticError for a word or object that is no lens.
+        None stands for all lenses of an audit, "usual" for the lens of tests. StatisticError for
+        another word, and for objects that are no lens.
         """
         if isinstance(self.lens, str) and self.lens != "usual":
             raise StatisticError(f"lens is {self.lens!r}: give a lens such as TopK(1), or 'usual'")
