@@ -162,7 +162,10 @@ class UnsupportedFactError(StatisticError):
 
 
 class SparseBinsWarning(UserWarning):
-    """Consistency resampling was asked for with too few predictions in a bin to be valid."""
+    """A test by consistency resampling has so few predictions in a bin that it may be invalid.
+
+    It then rejects calibrated models too often.
+    """
 
 
 class FewClustersWarning(UserWarning):

@@ -168,9 +168,10 @@ class Head:
         return [root for term in self.terms(filled) for root in term.roots]
 
     def is_text(self, name: str) -> bool:
-        """Return whether the column ``name`` holds text that is no way to write numbers.
+        """Return whether the column ``name`` of this table holds text.
 
-        Such ways are percent signs, decimal commas, "8/10" and American odds.
+        It is False for numbers that are written with percent signs, with decimal commas, as "8/10",
+        or as American odds.
         """
         cells = self.frame[name]
         written = str(cells.dtype) == "String" and has_commas(cells)

@@ -688,10 +688,10 @@ class _Readings(Head):
         )
 
     def constant_truths(self) -> list[str]:
-        """Return the names of text columns that are called the truth and hold a single word.
+        """Return the names of text columns of this table that hold the truth, and a single word.
 
-        It is the true answer to one question that was asked often; another column, of answers, has
-        to hold the word among others.
+        The name of such a column says so, as "truth" or "answer_key" do; all rows answer one
+        question. Another column, of answers, has to hold the word among others.
         """
         words = {n: {*self.words[n].to_list()} for n in self.words if self.is_text(n)}
         found = []
