@@ -428,6 +428,8 @@ def take_rows_or_tally(
     several lenses. ``verb`` is the name of the public function that asks, and ``facts`` are its
     keyword arguments on the design. The member for ``lens`` is returned; if its sums cannot answer
     one of the ``statistics`` (None for no statistic), the sampled rows that it keeps are returned.
+    StatisticError for a tally with ``labels`` or design arguments; other errors as in
+    :func:`take_rows`.
     """
     if isinstance(probs, AnyTally):
         probs = rows_where_needed(probs, [(statistic, lens) for statistic in statistics])
@@ -665,7 +667,7 @@ class Analysis:
 
     @property
     def from_sums(self) -> bool:
-        """True if this analysis uses sums over fine bins (a tally), without rows."""
+        """True if this analysis uses sums over fine bins (a tally) in place of rows."""
         return not self.problem.exact
 
     @cached_property
@@ -682,14 +684,14 @@ class Analysis:
     def components(self) -> tuple[str, ...]:
         """Names of the classes that the lens leaves.
 
-        For two classes the name of the event alone.
+        They are in the order of the classes; for two classes it is the name of the event alone.
         """
         return self.lens.components(self.data)
 
     def needs_two_classes(self, what: str) -> None:
         """Raise StatisticError if the lens leaves more than two classes.
 
-        ``what`` is named in the message.
+        ``what`` is the subject of the message, such as "a curve".
         """
         if self.problem.n_classes != 2:
             raise StatisticError(

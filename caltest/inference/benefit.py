@@ -501,9 +501,10 @@ class UnitSums:
 
     @classmethod
     def of(cls, values: FloatArray, data: Predictions) -> Self:
-        """Sum ``values`` (n, T), T for each row, over the clusters of ``data``; O(n T).
+        """Sum T ``values`` of each row, (n, T), over the clusters of ``data``; O(n T).
 
-        Rows are multiplied by their weights. Without clusters each row is a unit of its own.
+        The result has sums (G, T) and total weights (G,) of G clusters; rows are multiplied by
+        their weights. Without clusters each row is a unit of its own.
         """
         mass = np.ones(data.n) if data.weights is None else data.weights
         sums = values if data.weights is None else mass[:, None] * values

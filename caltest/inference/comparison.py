@@ -774,8 +774,9 @@ def swapped_differences(
     the lens. In every row the two change places with probability ½. Without ``paired`` rows, all
     rows are distributed anew among the models. Labels move along, as a lens may give each model its
     own. For paired rows in clusters whole clusters are exchanged. Differences have shape (B,), B =
-    ``n_resamples``; the ending is "complete" or "interrupted". StatisticError for clusters without
-    pairs, two columns of clusters, and a horizon.
+    ``n_resamples``; ``rng`` is a seed or generator and ``workers`` a number of threads. The ending
+    is "complete" or "interrupted". StatisticError for clusters without pairs, two columns of
+    clusters, and a horizon.
     """
     if a.crossed is not None:
         raise StatisticError("method='swap' does not take two columns of clusters: use method='z'")
@@ -908,9 +909,8 @@ class ComparedModel:
     def lone_limit(self, z: float) -> float:
         """Return the upper limit of the error that units alone in a cell may add.
 
-        It is 0 without any.
-
-        ``z`` is the normal quantile of the confidence level. A unit is a row or a cluster.
+        It is 0 without any; ``z`` is the normal quantile of the confidence level. A unit is a row
+        or a cluster.
         """
         from scipy.special import gammaincinv, ndtr
 
@@ -997,7 +997,7 @@ class Difference:
 
         It is the limit at which the model ``side``, one of the two, looks better. ``z`` is the
         normal quantile of the level; ``lone`` adds the possible contribution of units (rows or
-        clusters) that are alone in their cell. 0 for a model compared with itself.
+        clusters) that are alone in their cell. The distance is 0 for a model compared with itself.
         """
         # Rounding of the cells must not make a model differ from itself
         if self.paired and np.array_equal(self.a.data.probs, self.b.data.probs):

@@ -368,7 +368,7 @@ def mean_interval(
     """Return (estimate, low, high): the weighted mean of the errors of I items with a t interval.
 
     ``errors`` and ``weight`` have shape (I,), ``level`` is the level of the interval. Items of a
-    cluster (``clusters`` (I,), None for none) are summed first.
+    cluster (``clusters`` (I,), their numbers; None for none) are summed first.
     """
     from scipy.special import stdtrit
 
@@ -384,10 +384,12 @@ def mean_interval(
 def split(votes: Votes, n_bins: int, level: float) -> tuple[Interval, Interval]:
     """Return the calibration part and the grouping loss of an error, each (estimate, low, high).
 
-    Intervals are the jackknife's, at ``level``. ``votes`` has predictions and counts of votes, both
-    (I, K) for I items and K classes; items are cut by their predictions into ``n_bins`` bins for
-    each class. For every class and bin, Σ_{g ≠ h} r_g r_h / Σ_{g ≠ h} c_g c_h is an unbiased square
-    of the mean residual, with r_g and c_g the sums of residuals and weights of cluster (item) g.
+    The calibration part is the squared error that remains on average over items with similar
+    predictions, the grouping loss the rest. Intervals are the jackknife's, at ``level``. ``votes``
+    has predictions and counts of votes, both (I, K) for I items and K classes; items are cut by
+    their predictions into ``n_bins`` bins for each class. For every class and bin, Σ_{g ≠ h} r_g
+    r_h / Σ_{g ≠ h} c_g c_h is an unbiased square of the mean residual, with r_g and c_g the sums of
+    residuals and weights of cluster (item) g.
     """
     size, n = votes.size, len(votes.size)
     unit = np.arange(n) if votes.clusters is None else votes.clusters

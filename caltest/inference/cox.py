@@ -262,10 +262,10 @@ def _of_sums(micro: Problem) -> Likelihood:
 
 
 def _tail(value: float, df: int, freedom: float) -> float:
-    """Return the p-value of a statistic: χ² with ``df`` degrees of freedom, or Hotelling's T².
+    """Return the p-value of a test statistic ``value``, by a χ² law or by Hotelling's T².
 
-    T² is used where ``freedom``, the degrees of freedom of the variance, is finite: with clusters
-    or weights.
+    ``df`` are the degrees of freedom of the statistic. T² is used where ``freedom``, the degrees of
+    freedom of the variance, is finite: with clusters or weights.
     """
     if np.isinf(freedom):
         return float(scipy.special.chdtrc(df, value))
@@ -388,9 +388,10 @@ def _fit(
 
     ``design`` X is (n, d), ``z`` (n,) the offset and ``events`` (n,) the outcomes Y, 0 where
     unknown. The score equation is weighted by the inverse probability W of a known outcome: Σ W (Y
-    − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′ A⁻¹ includes the estimation of the
-    weights. O(n) per Newton step. ``censoring`` has the weights W of the rows and their influence;
-    ``link`` is "logit" or "cloglog".
+    − μ) μ′ / (μ (1 − μ)) X = 0. The covariance A⁻¹ Σ IF IF′ A⁻¹, with A the information matrix and
+    IF the influence of a row on the score, includes the estimation of the weights. O(n) per Newton
+    step. ``censoring`` has the weights W of the rows and their influence; ``link`` is "logit" or
+    "cloglog".
     """
     beta, w = np.zeros(design.shape[1]), censoring.weights
     for _ in range(100):

@@ -360,13 +360,13 @@ class IntervalProblem:
 
     @property
     def cells(self) -> Cells:
-        """The partition of a binned statistic; only for statistics that have one."""
+        """The partition of the rows into the cells of the statistic; AssertionError without one."""
         assert self.prepared.cells is not None
         return self.prepared.cells
 
     @property
     def estimand(self) -> Estimand:
-        """The population error that the statistic estimates; only for statistics that have one."""
+        """The population error that the statistic estimates; AssertionError without one."""
         assert self.prepared.estimand is not None
         return self.prepared.estimand
 
@@ -397,10 +397,9 @@ class Bounds:
 def by_inversion(request: IntervalProblem) -> Bounds:
     """Return the bounds of a binned error by inverting tests.
 
-    See :mod:`caltest.inference.inversion`.
-
-    ``request`` holds data, prepared statistic and level. Beside both bounds the result has the
-    debiased estimate, the noise floor and the p-value of error 0.
+    The tests are in :mod:`caltest.inference.inversion`. ``request`` holds data, prepared statistic
+    and level. Beside both bounds the result has the debiased estimate, the noise floor and the
+    p-value of error 0.
     """
     estimand, size, cells = request.estimand, CELL_SIZES[request.estimand.size], request.cells
     noise = noise_of(request)
@@ -604,10 +603,10 @@ def largest_above(request: IntervalProblem) -> UpperInversion:
 
 
 def _gap(request: IntervalProblem, gap: float) -> float:
-    """Return a gap of the event's probability on the scale of the statistic, such as squared.
+    """Return ``gap``, a difference of probabilities, on the scale of the statistic.
 
-    ``request`` has the statistic, which says whether the scale is squared or a sum over two
-    classes.
+    The gap is |observed − predicted| of the event. ``request`` has the statistic, which says
+    whether the scale is squared or a sum over two classes.
     """
     return request.estimand.scaled(gap**2 if request.estimand.squared else gap)
 
@@ -638,7 +637,8 @@ def by_shift(request: IntervalProblem) -> Bounds:
 def by_bootstrap(request: IntervalProblem) -> Bounds:
     """Return bootstrap quantiles of the statistic, over resampled rows or clusters, as bounds.
 
-    ``request`` holds data, prepared statistic, level and the number of bootstrap samples.
+    ``request`` holds data, prepared statistic, level and the number of bootstrap samples. The
+    result has the debiased estimate, and neither p-value nor noise floor.
     """
     values, ended = _bootstrap(request)
     low, high = map(float, np.quantile(values, (request.alpha, 1.0 - request.alpha)))
@@ -869,7 +869,8 @@ def _signed(
     def root(rises: Callable[[float], float]) -> float:
         """Return the log-odds shift t at which the increasing function ``rises`` is zero.
 
-        Without a zero it is the end of the range of t, ±60, that is nearest to one.
+        Shifts are between −60 and 60. Without a zero it is −60 if the function is positive, else
+        60.
         """
         if rises(-SIGNED_REACH) >= 0.0:
             return -SIGNED_REACH
@@ -934,7 +935,7 @@ def _overdispersion(
 
 
 def _tails(count: float, mean: float, variance: float) -> tuple[float, float]:
-    """Return P(X ≥ count) and P(X ≤ count), X binomial with this mean and variance.
+    """Return (P(X ≥ count), P(X ≤ count)), X binomial with this ``mean`` and ``variance``.
 
     X is Poisson if the variance is as large as the mean. ``count`` need not be whole.
     """

@@ -39,10 +39,11 @@ CHANCE_SHARE = 0.25
 
 @dataclass(frozen=True)
 class UpperInversion:
-    """Test of errors from above: the probability that an error shows no more than was observed.
+    """Test of the hypothesis that an error is at least some value, and the upper bound it gives.
 
     Errors are numbered by real k ≥ 0: ``theta(k)`` is the error, rising in k, and ``chance(k)`` its
-    p-value, falling in k. Searches begin at ``start``.
+    p-value, the probability that such an error shows no more than was observed, falling in k.
+    Searches begin at ``start``.
     """
 
     chance: Callable[[float], float]
@@ -57,15 +58,16 @@ class UpperInversion:
         return self.theta(_boundary(lambda k: self.chance(k) >= alpha, self.start))
 
     def pvalue(self, margin: float) -> float:
-        """Return the p-value of the hypothesis that the error is at least ``margin``."""
+        """Return the p-value, a float, of the hypothesis that the error is at least ``margin``."""
         return self.chance(_boundary(lambda k: self.theta(k) <= margin, self.start))
 
 
 def absolute_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
     """Return the l1 error T₁ = Σ_b |S_b| / n of residual sums, observed or drawn, shape (…).
 
-    ``sums`` (…, L, d) hold S_b, the sum of residuals in cell b, for L cells and d classes; |·| is
-    the l1 norm over the classes. ``cells`` describes the cells, with the number n of rows.
+    (…) are the leading axes of ``sums``, such as draws. ``sums`` (…, L, d) hold S_b, the sum of
+    residuals in cell b, for L cells and d classes; |·| is the l1 norm over the classes. ``cells``
+    describes the cells, with the number n of rows.
     """
     return np.asarray(np.abs(sums).sum(axis=(-2, -1)) / cells.n)
 
@@ -139,10 +141,9 @@ def absolute_above(cells: CellNoise) -> UpperInversion:
 def squared_error(cells: CellNoise, sums: FloatArray) -> FloatArray:
     """Return the squared error T₂ = Σ_b |S_b|² / (n n_b) of residual sums, observed or drawn.
 
-    The shape is (…).
-
-    ``sums`` (…, L, d) hold S_b, the sum of residuals in cell b, for L cells and d classes.
-    ``cells`` describes the cells, with the numbers n_b of rows, of sum n.
+    The shape is (…), the leading axes of ``sums``, such as draws. ``sums`` (…, L, d) hold S_b, the
+    sum of residuals in cell b, for L cells and d classes. ``cells`` describes the cells, with the
+    numbers n_b of rows, of sum n.
     """
     return np.asarray((sums**2 / cells.size[:, None]).sum(axis=(-2, -1)) / cells.n)
 
@@ -303,12 +304,12 @@ class CellNoise:
 
     @cached_property
     def mean_residuals(self) -> FloatArray:
-        """Mean residual S_b / n_b of each cell and class, shape (L, d)."""
+        """Mean residual S_b / n_b of each of L cells and d classes, shape (L, d)."""
         return self.sums / self.size[:, None]
 
     @cached_property
     def larger_variance(self) -> FloatArray:
-        """The larger of both variances of every residual sum, (L, d).
+        """The larger of two variances of the residual sum of each cell and class, (L, d).
 
         One is the variance under calibration, the other the variance estimated from the rows.
         """
@@ -316,7 +317,7 @@ class CellNoise:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """Standard deviation of the noise of the sums, (L, d).
+        """Standard deviation of the noise of the residual sums of these L cells, (L, d).
 
         It is above 0 even for certain predictions.
         """
@@ -324,7 +325,10 @@ class CellNoise:
 
     @cached_property
     def towards_middle(self) -> FloatArray:
-        """Shifts of the residual sums towards equal probabilities, as large as noise, (L, d)."""
+        """Shifts of the residual sums towards equal probabilities, (L, d).
+
+        They are as large as the standard deviation of the noise of the sums.
+        """
         if self.sums.shape[1] == 1:
             return np.where(self.predicted > 0.5, -self.unit, self.unit)
         largest = self.predicted.argmax(axis=1)[:, None] == np.arange(self.sums.shape[1])

@@ -95,7 +95,8 @@ class CutFeature:
         between all distinct values if there are few; Q is the number of cells. Levels of at least
         ``min_rows`` rows are cells of their own, ordered by frequency, as many as are allowed. All
         other levels are one cell, and so are missing values, the last. ``feature`` is a column of
-        numbers or of text.
+        numbers or of text. The result has the cell of every row, and the groupings of cells for one
+        condition and for two.
         """
         absent, values = feature.missing, feature.values[~feature.missing]
         if feature.levels is None:
@@ -279,9 +280,8 @@ class Lattice:
     def conditions(self, segment: int) -> tuple[Condition, ...]:
         """Return the conditions that define the ``segment`` with this index.
 
-        () for all rows (index 0).
-
-        A condition is (column, kind, low, high, level), see :meth:`CutFeature.condition`.
+        It is () for all rows (index 0). A condition is (column, kind, low, high, level), see
+        :meth:`CutFeature.condition`.
         """
         return tuple(column.condition(cut, a, b) for column, cut, a, b in self._parts(segment))
 

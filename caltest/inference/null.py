@@ -298,8 +298,8 @@ def result_of(
 
     ``analysis`` holds the data behind the lens, ``prepared`` is the ``statistic`` with fixed
     predictions, ``null`` the name of the null distribution in the result, and ``law`` the
-    distribution. For B replicates of which b reach the ``estimate`` p = (1 + b) / (1 + B), or 20 /
-    B after an early stop; exact laws give the upper end of their bracket.
+    distribution. For B replicates of which b reach the ``estimate`` p = (1 + b) / (1 + B), or p =
+    20/B after an early stop; exact laws give the upper end of their bracket.
     """
     n_draws, error, ended = 0, 0.0, "complete"
     two_sided, centre = prepared.two_sided, prepared.centre
@@ -636,7 +636,10 @@ def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def n_label_vectors(probs: FloatArray) -> float:
-    """Return the number of label vectors that have positive probability; ``probs`` is (n, K)."""
+    """Return the number of label vectors that have positive probability, a float.
+
+    ``probs`` (n, K) are the predictions. It is infinite from 2¹⁰⁰⁰ on.
+    """
     bits = float(np.log2((probs > 0.0).sum(axis=1)).sum())
     return 2.0**bits if bits < 1000.0 else np.inf
 

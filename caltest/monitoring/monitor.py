@@ -368,7 +368,10 @@ class Monitor(Watch):
 
     @property
     def evidence(self) -> float:
-        """The e-value M_t; infinite once an outcome of probability 0 occurred."""
+        """E-value against calibration: wealth of the bets, 1 at the start.
+
+        It is infinite once an outcome of probability 0 occurred.
+        """
         return odds(self.log_evidence)
 
     @property
@@ -378,7 +381,7 @@ class Monitor(Watch):
 
     @property
     def history(self) -> FloatArray:
-        """Points (number of rows, ``log_evidence``), shape (m, 2).
+        """Points (number of rows, ``log_evidence`` after them) of this monitor, shape (m, 2).
 
         There are at most 512 points, and the last row.
         """

@@ -281,7 +281,7 @@ class Revisions:
 
     @property
     def evidence(self) -> float:
-        """E-value against unpredictable revisions after the last time; see :meth:`test`."""
+        """E-value against the hypothesis that revisions are unpredictable, after the last time."""
         return self.test().evidence
 
     def __str__(self) -> str:

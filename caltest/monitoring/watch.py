@@ -241,7 +241,10 @@ class Watch(Result):
         return np.column_stack([points, np.frombuffer(self.clock)]) if timed else points
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the monitor as numbers, strings, lists and dictionaries; it contains no row."""
+        """Return the monitor as a dict of numbers, strings and lists, by name of the field.
+
+        It contains no row; the lens is given as text, None before the first row.
+        """
         return super().as_dict() | {"lens": None if self.lens is None else name_of(self.lens)}
 
     @classmethod
@@ -283,7 +286,7 @@ class Watch(Result):
 
     @classmethod
     def _kept_names(cls) -> list[str]:
-        """Return the names of the fields in the dictionary form."""
+        """Return the names of the fields in the dictionary form of a monitor of this class."""
         return [f.name for f in fields(cls) if "transient" not in f.metadata]
 
     @classmethod
@@ -588,12 +591,15 @@ class ComparisonMonitor(Watch):
 
     @property
     def evidence(self) -> tuple[float, float]:
-        """E-values that a is better, and that b is better."""
+        """E-values (that a is better, that b is better); 1 at the start."""
         return odds(self.logs[0]), odds(self.logs[1])
 
     @property
     def logs(self) -> tuple[float, float]:
-        """Logarithms of both e-values, for a and for b being better; 0 before the first row."""
+        """Natural logarithms of the e-values (that a is better, that b is better).
+
+        They are 0 before the first row.
+        """
         first, second = self._processes[:, :2].max(axis=0) - (log(self.horizon) if self.n else 0.0)
         return float(first), float(second)
 
@@ -609,12 +615,18 @@ class ComparisonMonitor(Watch):
 
     @property
     def low(self) -> float:
-        """Lower limit for the mean difference, at all times with probability 1 − ``alpha``."""
+        """Lower limit for the mean of score a − score b so far.
+
+        It holds, together with ``high``, at all times with probability 1 − ``alpha``.
+        """
         return self._limits(self.n, self.total, self._processes[:, 3])[0]
 
     @property
     def high(self) -> float:
-        """Upper limit for the mean difference, at all times with probability 1 − ``alpha``."""
+        """Upper limit for the mean of score a − score b so far.
+
+        It holds, together with ``low``, at all times with probability 1 − ``alpha``.
+        """
         return self._limits(self.n, self.total, self._processes[:, 3])[1]
 
     def _limits(self, n: float, total: float, squares: FloatArray) -> tuple[float, float]:

@@ -86,8 +86,8 @@ class Agreeing(Protocol):
     def degree(self, dependence: Degree | None) -> Degree:
         """Return the dependence λ, in [0, 1]: ``dependence`` if given, else an upper limit.
 
-        λ is 0 for independent labels and 1 for labels of a cluster that are one draw. The upper 95
-        % confidence limit is estimated from the labels. λ is a number, a pair for two columns of
+        λ is 0 for independent labels and 1 for labels of a cluster that are one draw. The limit is
+        estimated from the labels, with confidence 0.95. λ is a number, a pair for two columns of
         clusters, or a :class:`Dependence` with limits of parts of the rows.
         """
 

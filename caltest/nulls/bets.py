@@ -107,9 +107,11 @@ def bet_at_times(
 ) -> FloatArray:
     """Bet once on all rows of each time, which may depend on each other.
 
-    ``probs`` (n, 2), ``labels``, ``weights``, ``mode`` and ``state`` are as in :func:`bet`, in
-    order of time, and the ``state`` is updated in place; ``sizes`` (T,) are the numbers of rows of
-    the times. Returns the log wealth after each time, shape (T,). Two classes only.
+    Return the log wealth after each of T times, shape (T,). ``probs`` (n, 2), ``labels`` (n,) and
+    ``weights`` (n,) are the rows of two classes in order of time; a bet of weight w ≤ 1 stakes that
+    share of the wealth. ``sizes`` (T,) are the numbers of rows of the times. ``mode`` is STATIC
+    (all experts bet from the first row on), CHANGE (only experts that start late) or MONITOR
+    (both). The ``state`` of all experts, see :func:`start`, is updated in place.
     """
     rows, path = np.column_stack([probs, labels == 0, weights]), np.empty(sizes.size)
     first = np.append(0, sizes.cumsum())

@@ -472,9 +472,10 @@ def overlap(events, time, quarter, p, w, horizon, total, mass, out):  # type: ig
 
 
 def timed(data: Predictions) -> tuple[IntArray, int]:
-    """Return (t, h) of a time series: ranks of the times, (n,), and the horizon, a number of times.
+    """Return (t, h) of a time series: ranks of the times, integers (n,), and the horizon.
 
-    The rank of a row is the rank of its time among the distinct ones, from 0.
+    The rank of a row is the rank of its time among the distinct ones, from 0. The horizon is the
+    number of times that forecasts look ahead.
     """
     assert data.times is not None
     assert data.horizon is not None
@@ -482,7 +483,11 @@ def timed(data: Predictions) -> tuple[IntArray, int]:
 
 
 def position(data: Predictions) -> FloatArray:
-    """Return the predicted probability of the event, (n,); the largest probability for K > 2."""
+    """Return the probability by which rows are cut into quarters, (n,).
+
+    It is the predicted probability of the event, class 0; for more than two classes it is the
+    largest probability of the row.
+    """
     return data.probs[:, 0] if data.n_classes == 2 else data.probs.max(axis=1)
 
 
@@ -587,7 +592,10 @@ class VoteDraws:
 
     @cached_property
     def _spread(self) -> IntArray:
-        """Indices of the I' items whose probabilities are drawn anew, (I',)."""
+        """Indices of the I' items whose probabilities are drawn anew, (I',).
+
+        Votes of all other items are independent draws from the predictions (λ = 0).
+        """
         return np.flatnonzero(self.degree > 1e-9)
 
     @cached_property
@@ -597,7 +605,10 @@ class VoteDraws:
 
     @cached_property
     def _shapes(self) -> FloatArray:
-        """Shapes of the gamma variables from which Dirichlet draws are made, (K, I')."""
+        """Shapes of the gamma variables from which Dirichlet draws are made, (K, I').
+
+        They are for K classes and the I' items in ``_spread``, whose probabilities are drawn.
+        """
         degree = np.minimum(self.degree[self._spread], ALL_EQUAL)
         shapes = self.probs[self._spread] * ((1.0 - degree) / degree)[:, None]
         return np.ascontiguousarray(shapes.T)
@@ -796,7 +807,7 @@ class Overdispersion(Agreeing):
         """Return the largest dependence λ with which at least 5 % of draws have ρ ≤ ``observed``.
 
         ρ is the agreement of votes in the part, the index of a set of items in :attr:`parts`;
-        ``observed`` is its observed value. 0 where λ cannot be estimated.
+        ``observed`` is its observed value. The result is 0 where λ cannot be estimated.
         """
         variance, joint = (float(self.parts[part] @ each) for each in self.sums)
         if joint <= 1e-9 * variance or not np.isfinite(observed):

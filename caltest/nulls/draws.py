@@ -221,7 +221,7 @@ def check_run(n_resamples: object, rng: RNG, workers: object) -> None:
 
 
 def _seed_sequence(rng: RNG) -> np.random.SeedSequence:
-    """Return the NumPy seed sequence of a seed or generator; StatisticError for anything else."""
+    """Return the NumPy seed sequence of ``rng``, a seed or generator; StatisticError otherwise."""
     if isinstance(rng, (bool, np.random.RandomState)):
         kind = type(rng).__name__
         raise StatisticError(f"rng must be a seed or a numpy.random.Generator, not a {kind}")

@@ -88,24 +88,27 @@ def _say_uncached() -> None:
 
 
 class dense_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Decorator like :class:`kernel` for sums over long arrays, whose order is free, for speed."""
+    """Decorator that compiles a function with numba, as :class:`kernel` does, for long sums.
+
+    Additions of floating-point numbers may be reordered, for speed.
+    """
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy", "fastmath": {"reassoc"}}
 
 
 class lane_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Decorator like :class:`kernel`, for functions whose inner loops run over replicates.
+    """Decorator that compiles a function with numba, whose inner loops run over replicates.
 
-    The order of floating-point operations is kept.
+    It is like :class:`kernel`, and the order of floating-point operations is kept.
     """
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}
 
 
 class counter_kernel(kernel):  # noqa: N801 (used as a decorator)
-    """Decorator like :class:`kernel`, for functions that draw random bits from counters.
+    """Decorator that compiles a function with numba, which draws random bits from counters.
 
-    Products of unsigned integers wrap at 2⁶⁴ by design.
+    It is like :class:`kernel`; products of unsigned integers wrap at 2⁶⁴ by design.
     """
 
     options: ClassVar[dict[str, object]] = {"error_model": "numpy"}

@@ -155,7 +155,7 @@ class RootNull(ExactNull):
     def bracket(
         self, t: float, two_sided: bool = False, centre: float = 0.0
     ) -> tuple[float, float]:
-        """Return (low, high), between which P(√T ≥ t) = P(T ≥ t²) lies.
+        """Return (low, high), probabilities between which P(√T ≥ ``t``) = P(T ≥ t²) lies.
 
         ``two_sided`` and ``centre`` are not used: roots are compared one-sidedly.
         """

@@ -489,10 +489,12 @@ def add_singles(  # type: ignore[no-untyped-def]
 ):
     """Top up the number of drawn rows in every replicate to n in the sums over fixed cells.
 
-    ``key``, ``lane``, ``upto`` and ``totals`` are as in :func:`count_singles`. ``probs`` (n, K) are
-    predictions and ``cell`` (n, K) the cell of each row and label; ``events_out`` and
-    ``predicted_out`` (L, lanes) are sums of events and of the first ``n_predicted`` probabilities
-    in L cells, a column for each replicate, changed in place. O(K) a draw.
+    ``key`` (4,) are the words of the random stream, ``lane`` the number of the first replicate in
+    it, ``totals`` (lanes,) the draws so far of each replicate, and ``upto`` (n, K) the cumulative
+    label probabilities. ``probs`` (n, K) are predictions and ``cell`` (n, K) the cell of each row
+    and label; ``events_out`` and ``predicted_out`` (L, lanes) are sums of events and of the first
+    ``n_predicted`` probabilities in L cells, a column for each replicate, changed in place. O(K) a
+    draw.
     """
     # Sums of one lane are far apart in the tables: what is new is added up beside them first.
     n = len(upto)
@@ -611,9 +613,9 @@ def quantile_errors(counts, p, m, code, largest, errors_out):  # type: ignore[no
     """Add the errors in equal-mass cells of rows sorted by prediction, O(n) for each replicate.
 
     ``counts`` (n, 2, lanes) are numbers of drawn rows by label, a column for each replicate, ``p``
-    (n,) is the sorted probability of label 0, and ``m`` the number of cells. ``code`` and
-    ``largest`` are as in :func:`joint_errors`; ``errors_out`` (lanes,) is changed in place. Equal
-    values share a cell.
+    (n,) is the sorted probability of label 0, and ``m`` the number of cells. ``code`` is the place
+    of the distance in ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the
+    sum. ``errors_out`` (lanes,) is changed in place. Equal values share a cell.
     """
     # A cell ends with the value at which the j-th of m equal parts is full, at a
     # total of `full` rows.
