@@ -498,7 +498,10 @@ class AnyTally(NamedClasses, ABC):
     @property
     @abstractmethod
     def question(self) -> dict[str, object]:
-        """Properties that tallies must share to be added or compared, by name, as "lenses"."""
+        """Properties that tallies must share to be added or compared, values by name.
+
+        Names are "lenses", and where they apply "grids" or "numbers of cells", and "classes".
+        """
 
     def refuse_other(self, other: AnyTally, what: str) -> None:
         """Raise StatisticError if ``other`` has another lens, grid, or other classes than this.
