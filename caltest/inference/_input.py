@@ -308,7 +308,7 @@ DEPENDENT_SUBGROUPS = 10
 def _nested(by: AnyArray, clusters: AnyArray) -> list[str]:
     """Return a list with a note if clusters lie within subgroups, as patients within hospitals.
 
-    ``by`` (n,) or (n, C) names the subgroup of every row by one or more columns, ``clusters`` (n,)
+    ``by`` (n,) or (n, C) names the subgroup of every row by one or C columns, ``clusters`` (n,)
     its cluster. Clusters alone do not allow for effects that all rows of one subgroup share. The
     note is a sentence that recommends the column of subgroups as clusters. The list is empty if
     clusters do not nest in a column with at least 10 subgroups.
@@ -403,7 +403,7 @@ def _within_subgroups(by: AnyArray, part: IntArray) -> IntArray:
     """Return a finer numbering of parts of the rows, (n,), each part within one subgroup.
 
     ``part`` (n,) is the number of each row's part, such as a quarter of the predictions, and ``by``
-    (n,) or (n, C) its subgroup by one or more columns. A column is left out if parts would then
+    (n,) or (n, C) its subgroup by one or C columns. A column is left out if parts would then
     have fewer than 50 rows on average. With residuals centred in these parts, differences between
     subgroups do not look like dependence of neighbouring rows.
     """

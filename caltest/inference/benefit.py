@@ -605,7 +605,10 @@ def _shown_useful(both: UnitSums, odds: FloatArray, level: float, rng: RNG) -> B
 
 
 def _mean_over_rows(data: Predictions, values: FloatArray) -> FloatArray:
-    """Return the means over rows, (T,), of ``values`` (n, T), weighted as ``data`` are."""
+    """Return the means over rows, (T,), of ``values`` (n, T), T for each row.
+
+    They are weighted if ``data`` have weights.
+    """
     return np.asarray(np.average(values, axis=0, weights=data.weights))
 
 

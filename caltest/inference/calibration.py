@@ -531,10 +531,11 @@ class Permutations:
     outcome jumps (see :func:`adaptive_strata`). Walk j adds up, stratum by stratum, the excess of
     its members' residuals over the mean of the stratum; its range is the statistic. A stratum
     counts where members and others interleave, that is, where the ranges of their predictions meet:
-    elsewhere they are not comparable. ``support`` (J,) is the number of rows in these strata.
-    ``excess`` (n,) are these differences, stratum by stratum, and ``starts`` (S + 1,) says where
-    each of the S strata begins. Entry j of ``row`` and ``group`` says that this row belongs to this
-    subgroup, for members in strata that count.
+    elsewhere they are not comparable. There are n rows and J subgroups. ``support`` (J,) is the
+    number of rows in strata that count. ``excess`` (n,) are residuals less the mean of the stratum,
+    stratum by stratum, and ``starts`` (S + 1,) says where each of the S strata begins. Entry j of
+    ``row`` and ``group`` says that this row belongs to this subgroup, for members in strata that
+    count.
     """
 
     excess: FloatArray = field(repr=False)

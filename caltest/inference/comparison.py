@@ -864,7 +864,7 @@ class ComparedModel:
     data: Predictions
 
     def _of_rows(self, values: FloatArray) -> FloatArray:
-        """Return the weighted sums of row ``values`` (n,) in the L cells of this model, (L,)."""
+        """Return the weighted sums of row ``values`` (n,) in each of L cells, (L,)."""
         w = self.data.weights
         weighted = self.error.copies * (values if w is None else w * values)
         return summed(weighted, self.error.cell, self.error.mass.size)
@@ -890,16 +890,19 @@ class ComparedModel:
 
     @cached_property
     def worst_cell(self) -> float:
-        """Square of the largest mean contribution of one unit (row or cluster) to the error."""
+        """Square of the largest mean contribution of one unit to the model's error.
+
+        A unit is a row or a cluster; the mean is over the units of a cell, the largest over cells.
+        """
         squares = self.error.in_cells((self.error.parts.sums**2).sum(axis=1)) / self.error.mass
         return float(squares.max() / self.error.mass.sum()) ** 2
 
     @cached_property
     def lone(self) -> FloatArray:
-        """Possible contribution to this error of each of m units alone in their cell, (m,).
+        """Possible contribution to the model's error of each of m units alone in their cell, (m,).
 
-        A debiased error uses pairs of units, so that a lone one does not enter it; a unit is a row
-        or a cluster.
+        A debiased squared error uses pairs of units, so that a lone one does not enter it; a unit
+        is a row or a cluster.
         """
         parts = self.error.parts
         alone = self.error.weights[parts.cell] == 0.0
@@ -956,7 +959,10 @@ class Difference:
 
     @cached_property
     def not_shown(self) -> float:
-        """Further variance of the difference, from labels whose scatter cells of few rows hide."""
+        """Further variance of the difference of both errors, from labels hidden in small cells.
+
+        A cell of few rows does not show how much their labels scatter.
+        """
         a, b = self.a, self.b
         va, vb = a.label_variances(a.error.changes), b.label_variances(b.error.changes)
         if not self.paired:
@@ -973,9 +979,9 @@ class Difference:
 
     @cached_property
     def anywhere(self) -> float:
-        """Mean squared change of the difference if the rows of one unit had other labels.
+        """Mean squared change of the difference of both errors if one unit had other labels.
 
-        A unit is a row or a cluster.
+        A unit is a row or a cluster; the errors are the models' debiased squared errors.
         """
         a, b = self.a.error, self.b.error
         if not self.paired:
@@ -986,9 +992,9 @@ class Difference:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the variance of the difference.
+        """Degrees of freedom of the variance of the difference of both errors.
 
-        It is the smaller number of both models.
+        They are the smaller number of both models.
         """
         return min(self.a.error.freedom, self.b.error.freedom)
 

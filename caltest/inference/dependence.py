@@ -586,10 +586,10 @@ class SquaredError:
         )  # fmt: skip
 
     def in_cells(self, values: FloatArray) -> FloatArray:
-        """Return the sums in the L cells, (L,), of ``values`` (P,) of the parts.
+        """Return the sums over each of the L cells, (L,), of values of the P parts.
 
-        A part is one unit (row or cluster) in one cell. Parts that stand for several count as
-        often.
+        ``values`` (P,) has one for each part; a part is one unit (row or cluster) in one cell.
+        Parts that stand for several count as often.
         """
         return summed(self.parts.times * values, self.parts.cell, self.weights.size)
 
@@ -638,9 +638,10 @@ class Few(NamedTuple):
 def _without(heavy: BoolArray, parts: Parts, size: int) -> Few:
     """Return the sums of the cells without the parts marked ``heavy`` (P,), which dominate them.
 
-    A part is the rows of one unit in one cell: ``parts`` has its weight W_u and its residual sum
-    S_u (d,). For each of the L = ``size`` cells the result has the weight W (L,), the residual sums
-    S (L, d), |S|² − Σ |S_u|² and W² − Σ W_u² (L,), over the parts that stay.
+    A part is the rows of one unit in one cell: ``parts`` has, for each of P parts, the weight W_u
+    and the residual sum S_u (d,), d being 1 for two classes, else their number. For each of the L =
+    ``size`` cells the result has the weight W (L,), the residual sums S (L, d), |S|² − Σ |S_u|² and
+    W² − Σ W_u² (L,), over the parts that stay.
     """
     m = np.where(heavy, 0.0, parts.times)
     sums = added(m[:, None] * parts.sums, parts.cell, size)
@@ -689,7 +690,8 @@ def _quadratic(
 
     ``a`` and ``b`` hold the debiased squared errors T of two models; h_uv is the product of the
     residual sums of two units u and v (rows or clusters) in T_a − T_b, and W the total weight.
-    ``x`` and ``z`` (P, d) are the residual sums of a and b by unit and cell. Without ``paired``
+    ``x`` and ``z`` (P, d) are residual sums of a and b, for each of P pairs of unit and cell and d
+    classes. Without ``paired``
     rows there are no products between models.
     """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
@@ -703,9 +705,9 @@ def _products(a: SquaredError, b: SquaredError, x: FloatArray, z: FloatArray) ->
 
     ``a`` and ``b`` hold the debiased squared errors of both. g_uv is Σ_b w_b x_ub · x_vb over the
     cells b of a with their weights w_b, and h_uv likewise of z for b, with ``x`` and ``z`` (P, d)
-    residual sums by unit and cell. The sum is computed as Σ w_b w_c (|X_bᵀ Z_c|² − …) over the
-    pairs of a cell b of model a and a cell c of model b, where X_b and Z_c hold the sums of the
-    units with parts in both, less the products of a unit with itself.
+    residual sums of P pairs of unit and cell, for d classes. The sum is computed as Σ w_b w_c
+    (|X_bᵀ Z_c|² − …) over the pairs of a cell b of model a and a cell c of model b, where X_b and
+    Z_c hold the sums of the units with parts in both, less the products of a unit with itself.
     """
     left, right = a.parts.crossed(b.parts)
     n_cells = b.weights.size

@@ -274,9 +274,9 @@ def _lower_ends(
 ) -> FloatArray:
     """Return the lower limits of the honest band at every point of the grid, (size,).
 
-    ``size`` is the number of points. ``cells`` (L,) are the indices of points with rows, ``rows``
-    and ``events`` (L + 1,) cumulative counts over them, from 0; ``alpha`` is the error probability
-    of all limits together.
+    ``size`` is the number of points. ``cells`` (L,) are the indices of the L points with rows,
+    ``rows`` and ``events`` (L + 1,) cumulative counts over them, from 0; ``alpha`` is the error
+    probability of all limits together.
     """
     from scipy.special import gammaln
 

@@ -309,7 +309,7 @@ class CellNoise:
 
     @cached_property
     def larger_variance(self) -> FloatArray:
-        """The larger of two variances of the residual sum of each cell and class, (L, d).
+        """The larger of two variances of the residual sum of each of L cells and d classes, (L, d).
 
         One is the variance under calibration, the other the variance estimated from the rows.
         """
@@ -325,7 +325,7 @@ class CellNoise:
 
     @cached_property
     def towards_middle(self) -> FloatArray:
-        """Shifts of the residual sums towards equal probabilities, (L, d).
+        """Shifts of the residual sums of L cells and d classes towards equal probabilities, (L, d).
 
         They are as large as the standard deviation of the noise of the sums.
         """
@@ -337,7 +337,7 @@ class CellNoise:
         return shift * np.sqrt((self.unit**2).sum(axis=1) / (shift**2).sum(axis=1))[:, None]
 
     def noise(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of the noise of the residual sums of these cells, (B, L, d).
+        """Return B draws of the noise of the residual sums of L cells and d classes, (B, L, d).
 
         The true errors of the cells are taken to be ``k`` times the observed ones. ``most``, a
         number or (L, d), is the largest absolute error that the sum of a single cell may have; it
@@ -363,12 +363,12 @@ class CellNoise:
         return calibrated + sign * scale * events
 
     def counted(self, k: float, most: float | FloatArray) -> FloatArray:
-        """Return draws of the residual sums if true errors are ``k`` times the observed, (B, L, d).
+        """Return B draws of residual sums of L cells and d classes, (B, L, d), for given errors.
 
-        Where a calibrated model varies by less than one label, draws are rounded to counts:
-        continuous noise would be a fraction of a label and no draw would reach labels that are all
-        equal but unexpected. ``most``, a number or (L, d), is the largest absolute error that the
-        sum of a single cell may have.
+        True errors are taken to be ``k`` times the observed ones. Where a calibrated model varies
+        by less than one label, draws are rounded to counts: continuous noise would be a fraction of
+        a label and no draw would reach labels that are all equal but unexpected. ``most``, a number
+        or (L, d), is the largest absolute error that the sum of a single cell may have.
         """
         sums = k * self.sums + self.noise(k, most)
         sure = self.null_variance < self.grain**2
@@ -378,8 +378,8 @@ class CellNoise:
     def implied_variance(self, shift: FloatArray) -> FloatArray:
         """Return the largest variance of the residual sums under given true errors, (L, d).
 
-        ``shift`` (L, d) ≥ 0 is the absolute true mean residual of each cell. Errors move
-        probabilities towards ½, where outcomes vary most.
+        ``shift`` (L, d) ≥ 0 is the absolute true mean residual of each of L cells and d classes.
+        Errors move probabilities towards ½, where outcomes vary most.
         """
         slope = np.abs(1.0 - 2.0 * self.predicted)
         # p (1 − p) is largest at ½: a shift beyond it would lower the variance again
@@ -390,8 +390,9 @@ class CellNoise:
     def draws(self, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return draws (S, V) of the residual sums and their variances under given true sums.
 
-        ``shift`` has shape (L, d), both results (L, d, B) for B draws. Counts are rounded
-        Cornish–Fisher quantiles of a binomial law of corrected variance.
+        ``shift``, the true sums, has shape (L, d) for L cells and d classes; S and V (L, d, B) are
+        B draws of sums and of their estimated variances. Counts are rounded Cornish–Fisher
+        quantiles of a binomial law of corrected variance.
         """
         grain = np.broadcast_to(self.grain, self.predicted.shape)
         size, sums = self.size[:, None] / grain, self.sums / grain
@@ -409,7 +410,8 @@ class CellNoise:
     def share_error(self, size: FloatArray) -> float:
         """Return the standard error of a mean over cells due to their estimated shares of the rows.
 
-        ``size`` (L,) is the error of each cell, whose mean Σ n_b size_b / n is meant.
+        ``size`` (L,) is the error of each of L cells b with n_b of n rows; the mean is Σ n_b size_b
+        / n.
         """
         mean = self.size @ size / self.n
         if self.parts is not None:
@@ -419,11 +421,12 @@ class CellNoise:
         return float(np.sqrt(squared_mass @ (size - mean) ** 2) / self.n)
 
     def share_noise(self, size: FloatArray) -> FloatArray:
-        """Return draws (B,) of the deviation of a mean over cells due to their estimated shares.
+        """Return B draws of the deviation of a mean over cells due to their estimated shares, (B,).
 
-        ``size`` (L,) is the error of each cell, whose mean Σ n_b size_b / n is meant. Numbers of
-        rows in cells are counts: the upper limit of their mean follows Fay & Feuer (1997), with one
-        more row where it raises the mean most. Gamma quantiles by Wilson & Hilferty.
+        ``size`` (L,) is the error of each of L cells b with n_b of n rows; the mean is Σ n_b size_b
+        / n. Numbers of rows in cells are counts: the upper limit of their mean follows Fay & Feuer
+        (1997), with one more row where it raises the mean most. Gamma quantiles by Wilson &
+        Hilferty.
         """
         mean = self.size @ size / self.n
         one = max(0.0, float(((size - mean) * self.grain.max(axis=1)).max())) / self.n
@@ -498,7 +501,7 @@ def _scatter(
     mass: FloatArray, squared_mass: FloatArray, squares: FloatArray, sums: FloatArray,
     several: BoolArray,
 ) -> FloatArray:  # fmt: skip
-    """Return the estimated variance V of the residual sum of every cell, (L, d).
+    """Return the estimated variance V of the residual sum of each of L cells and d classes, (L, d).
 
     A cell has the residual sum S and the weight W; its units u (rows or clusters) have S_u and W_u.
     The arguments are ``mass`` Σ W_u and ``squared_mass`` Σ W_u², (L, 1) each, ``squares`` Σ |S_u|²
@@ -517,11 +520,11 @@ def _over(a: FloatArray, b: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> FloatArray:
-    """Return null draws (B, L, d) of the residual sums of the cells, from redrawn labels.
+    """Return B null draws (B, L, d) of the residual sums of L cells and d classes.
 
-    ``induced`` are the predictions behind the lens, ``cells`` partition them into L cells, and
-    ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a shared
-    label and shared correctness, and the draws that vary more are returned.
+    Labels are redrawn. ``induced`` are the predictions behind the lens, ``cells`` partition them,
+    and ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a
+    shared label and shared correctness, and the draws that vary more are returned.
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:
@@ -536,7 +539,7 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
 def _redrawn_by(
     scheme: Scheme, induced: Predictions, cells: Cells, shape: Shape, seed: tuple[int, int]
 ) -> FloatArray:
-    """Return null draws (B, L, d) of the residual sums of the cells under one redraw scheme.
+    """Return B null draws (B, L, d) of the residual sums of L cells and d classes by one scheme.
 
     ``scheme`` says how labels are drawn; with clusters residuals are multiplied by √κ, where κ is
     the factor that its draws lack in variance. ``induced`` are the predictions behind the lens,
@@ -623,11 +626,11 @@ def count_quantiles(  # type: ignore[no-untyped-def]
 ):
     """Compute observed − predicted counts and their variances for every draw, in place.
 
-    ``z`` (L, d, B) are normal draws, which the Cornish–Fisher expansion turns into counts of
-    ``size`` rows with probability ``q``, standard deviation ``sd`` and skewness ``skew``, all (L,
-    d). ``offset`` is added to a count, ``less`` to its estimated variance, and the results are
-    multiplied by ``grain`` and its square, all (L, d). ``sums_out`` and ``variances_out`` have the
-    shape of z.
+    ``z`` (L, d, B) are B normal draws for each of L cells and d classes, which the Cornish–Fisher
+    expansion turns into counts of ``size`` rows with probability ``q``, standard deviation ``sd``
+    and skewness ``skew``, all (L, d). ``offset`` is added to a count, ``less`` to its estimated
+    variance, and the results are multiplied by ``grain`` and its square, all (L, d). ``sums_out``
+    and ``variances_out`` have the shape of z.
     """
     for b in range(z.shape[0]):
         for k in range(z.shape[1]):
@@ -665,7 +668,7 @@ def poisson_noise(mean: FloatArray, z: FloatArray) -> FloatArray:
 def event_counts(
     laws: Iterable[CountLaw], means: FloatArray, variances: FloatArray, shape: Shape, rng: Rng
 ) -> FloatArray:
-    """Return standardised event counts of L cells, (B, L, 1), drawn from their exact laws.
+    """Return B draws of standardised event counts of L cells, (B, L, 1), from their exact laws.
 
     ``laws`` has one (first count, probabilities from there on, rounding error) per cell; ``means``
     and ``variances`` (L, 1) are the moments that counts are standardised by. Cells without variance
@@ -718,7 +721,7 @@ def correlated_normals(probs: FloatArray, starts: IntArray, shape: Shape, rng: R
 
 
 def shared_by_clusters(parts: Parts, gaps: FloatArray, normal: FloatArray, rng: Rng) -> FloatArray:
-    """Return noise of L cells, (B, L, d), correlated as cells that share clusters are.
+    """Return B draws of noise of L cells and d classes, (B, L, d), correlated by shared clusters.
 
     It is a wild bootstrap: a draw multiplies the centred residual sums of each cluster by a normal
     number. ``parts`` has the residual sums and weights by cluster and cell, ``gaps`` (L, d) are the
@@ -817,7 +820,7 @@ def followed_difference(problem: FollowupProblem, alpha: float) -> FollowedBound
 
 
 def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the estimates D̂ (L,) of observed − predicted by bin, and their covariance (L, L).
+    """Return estimates D̂ (L,) of observed − predicted in L bins, and their covariance (L, L).
 
     D̂_b is Σ (W Y − W p) / n over the rows of bin b, with outcomes Y, predictions p, and W the
     inverse probability of a known outcome. ``problem`` holds these for n rows; ``number`` (n,) is
@@ -834,9 +837,9 @@ def _bin_gaps(problem: FollowupProblem, number: IntArray) -> tuple[FloatArray, F
 
 
 def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
-    """Return draws, (B, L), of a normal vector of mean 0 with this ``covariance`` (L, L).
+    """Return B draws, (B, L), of a normal vector of length L with mean 0.
 
-    B is ``draws``, and ``rng`` a seed or generator.
+    ``covariance`` (L, L) is its covariance, ``draws`` is B, and ``rng`` a seed or generator.
     """
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -845,11 +848,11 @@ def _normal(covariance: FloatArray, draws: int, rng: RNG) -> FloatArray:
 
 
 def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return the vectors of signs ±1 by bin, (S, L), over which a bound is maximised.
+    """Return the S vectors of signs ±1 of L bins, (S, L), over which a bound is maximised.
 
-    ``gaps`` (L,) are observed − predicted by bin, with their covariance. All 2^L vectors are listed
-    for few bins; otherwise the signs of the ``MOST_LISTED`` bins nearest to 0 vary, and the other
-    bins keep their observed sign.
+    ``gaps`` (L,) are observed − predicted by bin, with their ``covariance`` (L, L). All 2^L vectors
+    are listed for few bins; otherwise the signs of the ``MOST_LISTED`` bins nearest to 0 vary, and
+    the other bins keep their observed sign.
     """
     size = gaps.size
     ratio = np.abs(gaps) / np.maximum(np.sqrt(np.diag(covariance)), 1e-300)
@@ -864,7 +867,8 @@ def _sign_vectors(gaps: FloatArray, covariance: FloatArray) -> FloatArray:
 def _corrected(gaps: FloatArray, covariance: FloatArray) -> float:
     """Return Σ_b |D̂_b| less its bias by noise, from the means of folded normals.
 
-    ``gaps`` (L,) are the D̂_b, observed − predicted by bin, with their ``covariance`` (L, L).
+    ``gaps`` (L,) are the D̂_b, observed − predicted of each of L bins, with their ``covariance``
+    (L, L).
     """
     from scipy.special import erf
 

@@ -74,11 +74,11 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CutFeature:
-    """Feature of the rows cut into cells, and these grouped into the parts that conditions select.
+    """Feature of the rows cut into cells, which are grouped into parts that conditions select.
 
-    ``code`` (n,) is the cell of every row, and ``levels`` are the names of the cells of a feature
-    of text. ``alone`` groups cells for single conditions and ``paired``, more coarsely, for pairs
-    of columns.
+    ``feature`` is a column of numbers, dates or text. ``code`` (n,) is the cell of every row, and
+    ``levels`` are the names of the cells of a feature of text. ``alone`` groups cells for single
+    conditions and ``paired``, more coarsely, for pairs of columns.
     """
 
     feature: Feature

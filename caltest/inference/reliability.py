@@ -444,11 +444,11 @@ def label_bars(
 ) -> tuple[Bars, int, Ended]:  # fmt: skip
     """Return ((low, high), number of draws, ending): ranges of values of redrawn labels, (L,) each.
 
-    ``values`` maps label vectors (B, n) to values (B, L), whose quantiles at ``level`` are the
-    bars. ``scheme`` redraws the labels of ``data``; where it has several laws, such as kinds of
-    dependence, the ranges hold under all of them. With ``simultaneous`` all values lie within their
-    bars with probability ``level``. ``run`` are n_resamples, rng and workers; the ending is
-    "complete" or "interrupted".
+    ``values`` maps B label vectors (B, n) to L values each, (B, L), whose quantiles at ``level``
+    are the bars. ``scheme`` redraws the labels of ``data``; where it has several laws, such as
+    kinds of dependence, the ranges hold under all of them. With ``simultaneous`` all values lie
+    within their bars with probability ``level``. ``run`` are n_resamples, rng and workers; the
+    ending is "complete" or "interrupted".
     """
     parts = [
         simulate_by(Batches(each.drawer(data), data.n, values), **run) for each in scheme.each(data)
@@ -511,11 +511,11 @@ def _gap_sums(cells: Sequence[Cells], resample: Predictions) -> FloatArray:
 def quantile_bars(draws: FloatArray, level: float, *, simultaneous: bool = False) -> Bars:
     """Return (low, high), (L,) each: bars that hold a further draw with probability ``level``.
 
-    ``draws`` (B, L) are replicates of L values, NaN where a cell was empty. Pointwise bars are the
-    ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest values, because a further draw is as likely to
-    have any rank. Simultaneous bars are mean ± c · sd, where c is the same order statistic of the
-    largest standardised distance over all columns (max-T), so that all L values lie within them.
-    StatisticError for fewer replicates than the level needs.
+    ``draws`` (B, L) are B replicates of L values, NaN where a cell was empty. Pointwise bars are
+    the ⌊(B + 1)(1 − level) / 2⌋-th smallest and largest values, because a further draw is as likely
+    to have any rank. Simultaneous bars are mean ± c · sd, where c is the same order statistic of
+    the largest standardised distance over all columns (max-T), so that all L values lie within
+    them. StatisticError for fewer replicates than the level needs.
     """
     valid = (~np.isnan(draws)).sum(axis=0)
     side = (1.0 - level) * (1.0 if simultaneous else 0.5)

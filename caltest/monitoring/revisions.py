@@ -406,9 +406,9 @@ def _settled(
     """Compute the growth of the log wealth of 6 · S experts at every row, written into ``gain``.
 
     ``p`` (n,) are forecasts ordered by question, then time; ``starts`` (Q,) is the first row of
-    each question, and ``stakes`` (S,) the shares of wealth that are bet. ``gain`` (n, 6 · S) holds
-    zeros before. A bet is placed at the last settled forecast and valued at the market price until
-    the forecast has moved by ``least``. Every bet is charged ``step`` times its stake for the
+    each of Q questions, and ``stakes`` (S,) the shares of wealth that are bet. ``gain`` (n, 6 · S)
+    holds zeros before. A bet is placed at the last settled forecast and valued at the market price
+    until the forecast has moved by ``least``. Every bet is charged ``step`` times its stake for the
     rounding of forecasts, and probabilities in denominators are at least ``floor``. Experts come in
     the order drift up and down, momentum and reversal, towards and away from 1/2, each with every
     stake.

@@ -171,7 +171,7 @@ class Agreement:
         return cls(data, coupling, likeliest, cluster, *parts, columns, weights)
 
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return N overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
+        """Return N overall (column 0) and in eight parts, (B, 9), for B label vectors (B, n).
 
         N is the sum of products of residuals over pairs of rows in one cluster. The parts are pairs
         within quarters of the predictions, and within clusters of a quarter of the sizes. With
@@ -180,7 +180,7 @@ class Agreement:
         return self._pair_sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
-        """Return ρ overall (column 0) and in eight parts, shape (B, 9), for label vectors (B, n).
+        """Return ρ overall (column 0) and in eight parts, (B, 9), for B label vectors (B, n).
 
         ρ is the sum of products of residuals over pairs of rows in one cluster, divided by the sum
         of their squares. The parts are pairs within quarters of the predictions, and within
@@ -192,7 +192,7 @@ class Agreement:
         return np.divide(values, squares, out=np.full_like(values, np.inf), where=varying)
 
     def _pair_sums(self, labels: IntArray, centred: bool) -> tuple[FloatArray, FloatArray]:
-        """Return (pair sums, square sums) of residuals for label vectors, two arrays (B, 9).
+        """Return (pair sums, square sums) of residuals for B label vectors, two arrays (B, 9).
 
         ``labels`` (B, n) are the label vectors. The first are sums of products of residuals over
         pairs of rows in one cluster, the second sums of their squares. Column 0 is over all rows,
@@ -250,10 +250,10 @@ class Agreement:
         return Dependence(overall / AGREEMENT_STEPS, of_parts[:4], of_parts[4:])
 
     def _replicates(self, step: int) -> FloatArray:
-        """Return the agreement ρ and its parts for 199 label vectors drawn with λ = ``step`` / 10.
+        """Return the agreement ρ and its parts for 199 label vectors of given dependence.
 
-        The shape is (199, 2, 9): replicate; residuals centred in quarters of the predictions, or
-        not; ρ of all rows and of eight parts.
+        Labels are drawn with the dependence λ = ``step`` / 10. The shape is (199, 2, 9): replicate;
+        residuals centred in quarters of the predictions, or not; ρ of all rows and of eight parts.
         """
         draw = dependent(self.data, step / AGREEMENT_STEPS, self.coupling)
         if isinstance(draw, Lanes):
@@ -305,9 +305,10 @@ class Agreement:
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return κ ≥ 1, the variance of observed cluster sums over the largest that any λ allows.
 
-        ``dependence`` is not used: the largest variance is the one for λ = 1. κ is 1 where no label
-        can vary. Residuals of redraws are multiplied by √κ. With ``centred`` residuals are less
-        their mean in quarters of the predictions.
+        λ in [0, 1] is the dependence of labels within clusters. ``dependence`` is not used: the
+        largest variance is the one for λ = 1. κ is 1 where no label can vary. Residuals of redraws
+        are multiplied by √κ. With ``centred`` residuals are less their mean in quarters of the
+        predictions.
         """
         variance, joint = self.sums
         allowed = float((variance + joint).sum())
@@ -318,9 +319,9 @@ class Agreement:
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Two terms of the variance of every cluster's residual sum, (G,) each.
 
-        The first is at λ = 0, the second per unit of λ. For G clusters they are Σ w² v and Σ_{i≠j}
-        w_i w_j c_ij over the rows of a cluster, with weights w, v_i the variance of a residual and
-        c_ij the covariance of two at λ = 1.
+        The first is at λ = 0, the second per unit of λ, the dependence of labels in [0, 1]. For G
+        clusters they are Σ w² v and Σ_{i≠j} w_i w_j c_ij over the rows of a cluster, with weights
+        w, v_i the variance of a residual and c_ij the covariance of two at λ = 1.
 
         For two classes v_i = p_i (1 − p_i) and c_ij = min(p_i, p_j) − p_i p_j; for more v_i = 1 −
         |p_i|² and c_ij = Σ_k [Σ_l max(p_il / p_ik, p_jl / p_jk)]⁻¹ − p_i · p_j, which costs O(K log
@@ -442,7 +443,8 @@ class AgreementReader:
     residuals of cluster g and M its weights. These give the agreement with any mean of the
     quarters, so that residuals are read once, centred and not. Cluster g has the rows
     ``starts[g]:starts[g + 1]`` of ``order`` and the quarter ``size[g]`` of sizes; ``expected`` and
-    ``mass`` (G, 4) are the sums of w p and of w by cluster and quarter.
+    ``mass`` (G, 4) are sums of weighted predictions and of weights, for each of G clusters and four
+    quarters.
     """
 
     order: IntArray
@@ -632,7 +634,7 @@ class CrossedAgreement:
 
     @cached_property
     def limits(self) -> TwoWayAgreement:
-        """Upper limits (λ₁, λ₂) of the dependence in [0, 1], one for each column of clusters.
+        """Upper limits (λ₁, λ₂) of the dependences in [0, 1], one for each column of clusters.
 
         Each holds if the λ of the other column is 0.
         """
@@ -643,7 +645,7 @@ class CrossedAgreement:
     def joint(self) -> TwoWayAgreement:
         """Sums of covariances c_ij over pairs in one cluster, one for each column of clusters.
 
-        c_ij is the covariance of two residuals whose labels are one draw (λ = 1).
+        c_ij is the covariance of two residuals whose labels are one draw (dependence 1).
         """
         first, second = (float(column.sums[1].sum()) for column in self.columns)
         return first, second
@@ -677,11 +679,12 @@ class CrossedAgreement:
 class TwoColumns:
     """Dependence of labels along two columns of clusters, each with its own coupling.
 
-    Labels are drawn with E[r_i · r_j] = (λ₁ [a_i = a_j] + λ₂ [b_i = b_j]) c_ij for residuals r,
-    clusters a and b of both columns, and c_ij the covariance of labels that are one draw, which
-    needs √λ₁ + √λ₂ ≤ 1. Each λ is the upper limit for its column when the other λ is 0.
-    ``couplings`` are the quantities that rows share by column, "label" or "correctness";
-    ``first`` and ``second`` measure the agreement of residuals for each of them.
+    λ₁ and λ₂ in [0, 1] are the dependences by column. Labels are drawn with E[r_i · r_j] = (λ₁ [a_i
+    = a_j] + λ₂ [b_i = b_j]) c_ij for residuals r, clusters a and b of both columns, and c_ij the
+    covariance of labels that are one draw, which needs √λ₁ + √λ₂ ≤ 1. Each λ is the upper limit for
+    its column when the other λ is 0. ``couplings`` are the quantities that rows share by column,
+    "label" or "correctness"; ``first`` and ``second`` measure the agreement of residuals for each
+    of them.
     """
 
     data: Predictions
@@ -711,10 +714,11 @@ class TwoColumns:
         return max(ways, key=lambda way: way[0] * joint[0] + way[1] * joint[1])
 
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
-        """Return κ ≥ 1, the factor by which draws with these λ vary too little, for both columns.
+        """Return κ ≥ 1, the factor by which draws with given dependences vary too little.
 
-        ``dependence`` is (λ₁, λ₂), one for each column of clusters, or None to estimate it. With
-        ``centred`` residuals are taken less their mean among rows with about the same prediction.
+        ``dependence`` is a pair of numbers in [0, 1], one for each column of clusters, or None to
+        estimate it. With ``centred`` residuals are taken less their mean among rows with about the
+        same prediction.
         """
         limits = self.degree(dependence)
         return max(each.inflation(limits, centred) for each in (self.first, self.second))
@@ -722,8 +726,8 @@ class TwoColumns:
     def drawer(self, dependence: Degree | None) -> Drawer:
         """Return a generator of label vectors that depend on each other along both columns.
 
-        ``dependence`` is (λ₁, λ₂), None to estimate it. The generator is called as
-        ``draw(seed, first, count)`` and returns (count, n).
+        ``dependence`` is a pair of numbers in [0, 1], one for each column of clusters, or None to
+        estimate it. The generator is called as ``draw(seed, first, count)`` and returns (count, n).
         """
         return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
@@ -760,10 +764,11 @@ class Dependence:
 
     @classmethod
     def of(cls, degree: Degree, column: int = 0) -> Dependence:
-        """Return the limits of λ that ``degree`` stands for, of all rows and of parts of them.
+        """Return the limits of the dependence λ in [0, 1] that ``degree`` stands for.
 
-        A number is the λ of all rows; a pair has one λ for each column of clusters, of which
-        ``column`` (0 or 1) is taken. Limits are returned as they are.
+        There is a limit of all rows, and one of each of eight quarters. A number is the λ of all
+        rows; a pair has one λ for each column of clusters, of which ``column`` (0 or 1) is taken.
+        Limits are returned as they are.
         """
         if isinstance(degree, Dependence):
             return degree
@@ -772,7 +777,7 @@ class Dependence:
 
     @property
     def largest(self) -> float:
-        """The largest of the limits of λ, over all rows and the eight quarters."""
+        """The largest limit of the dependence, over all rows and the eight quarters."""
         return max(self.overall, *self.by_prediction, *self.by_size)
 
 
@@ -820,10 +825,10 @@ class ClusterDrawer:
     """Generator of dependent label vectors for K > 2 classes; each depends on seed and number only.
 
     ``cluster`` (C, n) numbers the clusters of C = 1 or 2 columns, or holds times. ``sharing`` (C,
-    n) has the probability √λ_i that row i joins the draw of its first cluster, and of either; see
-    :func:`dependent`. ``probs`` (n, K) are the predictions, ``upto`` their cumulative sums,
-    ``coupling`` what rows share ("label" or "correctness"), and ``horizon`` the length of a block
-    of times, 1 for clusters.
+    n) has the probability √λ_i, with λ_i the dependence, that row i joins the draw of its first
+    cluster, and of either; see :func:`dependent`. ``probs`` (n, K) are the predictions, ``upto``
+    their cumulative sums, ``coupling`` what rows share ("label" or "correctness"), and ``horizon``
+    the length of a block of times, 1 for clusters.
     """
 
     probs: FloatArray = field(repr=False)

@@ -174,7 +174,7 @@ class SharedRedraws(LabelScheme):
     def drawer(self, data: Predictions) -> Drawer:
         """Return a generator of dependent label vectors.
 
-        Preparation costs O(n K), and without ``dependence`` some 4000 label vectors to estimate λ.
+        Preparation costs O(n K), and without ``dependence`` some 4000 label vectors to estimate it.
         Without ``coupling`` rows share their label. The generator is called as ``draw(seed, first,
         count)`` and returns (count, n).
         """
@@ -333,7 +333,7 @@ class Overlap(Agreeing):
         """Return the agreement N over all overlapping pairs, and within quarters, shape (B, 2).
 
         N is the sum of products of centred residuals over pairs of rows that overlap in time.
-        ``labels`` (B, n) are label vectors of the predictions ``induced``; quarters are by
+        ``labels`` (B, n) are B label vectors of the predictions ``induced``; quarters are by
         prediction.
         """
         data = self.induced
@@ -405,8 +405,8 @@ class OverlapReader:
 
     N is the sum of products of centred residuals over overlapping pairs, overall and within
     quarters of the predictions. ``order`` (n,) are the rows by time; two rows overlap if their
-    times are less than ``horizon`` apart. ``total`` (4,) and ``mass`` (4,) are the sums of w p and
-    of w, weights and weighted predictions, in the quarters.
+    times are less than ``horizon`` apart. ``total`` (4,) and ``mass`` (4,) are the sums of weighted
+    predictions and of weights in the quarters.
     """
 
     order: IntArray
@@ -494,8 +494,8 @@ def position(data: Predictions) -> FloatArray:
 def centred(data: Predictions, labels: IntArray, k: int, w: FloatArray) -> FloatArray:
     """Return residuals of class k less their weighted mean in quarters of the prediction, (B, n).
 
-    A residual is 1 or 0, whether the label is k, less its probability. ``labels`` (B, n) are label
-    vectors, ``k`` the class, and ``w`` (n,) weights.
+    A residual is 1 or 0, whether the label is k, less its probability. ``labels`` (B, n) are B
+    label vectors, ``k`` the class, and ``w`` (n,) weights.
     """
     quarter = quarters(position(data))
     share = np.zeros((data.n, 4))
@@ -566,9 +566,10 @@ def _counted(data: Predictions) -> Votes | None:
 
 @dataclass(frozen=True, eq=False)
 class VoteDraws:
-    """Drawer of the votes of I items: counts (B, I, K), or a label for every row (B, n).
+    """Drawer of the votes of I items, B times: counts (B, I, K), or a label for every row (B, n).
 
-    The probabilities of item i are a draw of Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, and its
+    The probabilities of item i are a draw of Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, λ_i the
+    dependence of its votes, and its
     votes are independent draws from them: any two agree as they do where the share λ_i of pairs is
     one draw. The share of votes for a class has the mean p_i and the variance p_i (1 − p_i) (1 +
     (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size`` (I,) the numbers m_i of votes,
@@ -594,7 +595,7 @@ class VoteDraws:
     def _spread(self) -> IntArray:
         """Indices of the I' items whose probabilities are drawn anew, (I',).
 
-        Votes of all other items are independent draws from the predictions (λ = 0).
+        Votes of all other items are independent draws from the predictions (dependence 0).
         """
         return np.flatnonzero(self.degree > 1e-9)
 
@@ -614,11 +615,11 @@ class VoteDraws:
         return np.ascontiguousarray(shapes.T)
 
     def _drawn_probs(self, generator: np.random.Generator) -> FloatArray:
-        """Return probabilities of the items drawn from their Dirichlet laws, (I, K).
+        """Return probabilities of I items drawn from their Dirichlet laws, (I, K).
 
-        Item i has Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, so that the mean is p_i; items
-        with λ = 0 keep p_i, and those with λ near 1 get a single class of probability 1.
-        ``generator`` is the source of randomness.
+        Item i has Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i and λ_i the dependence of its
+        votes, so that the mean is p_i; items with λ = 0 keep p_i, and those with λ near 1 get a
+        single class of probability 1. ``generator`` is the source of randomness.
         """
         if not self._spread.size:
             return self.probs
@@ -642,7 +643,7 @@ class VoteDraws:
         return digest.digest()
 
     def counts(self, seed: Seed, first: int, count: int) -> IntArray:
-        """Return counts of votes by replicate, item and class, (count, I, K).
+        """Return counts of votes by replicate, item and class, (count, I, K) for I items.
 
         Replicates are ``first``, …, ``first + count − 1``. ``seed`` is the pair of integers that
         keys the random stream. Entry (r, i, k) is the number of votes of item i for class k. The
@@ -716,13 +717,13 @@ class Overdispersion(Agreeing):
 
     @cached_property
     def weight(self) -> FloatArray:
-        """Weight of each vote of an item, (I,); 1 without weights."""
+        """Weight of each vote of an item, (I,) for I items; 1 without weights."""
         weights = self.votes.weights
         return np.ones(self.votes.size.size) if weights is None else weights
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Two terms of the variance of every item's residual sum, (I,) each.
+        """Two terms of the variance of every item's residual sum, (I,) each for I items.
 
         The first is at λ = 0, the second per unit of the dependence λ of votes: w² m v and w² m (m
         − 1) v for m votes of weight w, with v the variance of a residual.
@@ -733,7 +734,7 @@ class Overdispersion(Agreeing):
 
     @cached_property
     def parts(self) -> FloatArray:
-        """Indicators (1.0 or 0.0) of nine sets of items, shape (9, I).
+        """Indicators (1.0 or 0.0) of nine sets of the I items, shape (9, I).
 
         The sets are all items, four quarters by prediction (for several classes the largest
         probability), and four quarters by number of votes.
@@ -745,10 +746,10 @@ class Overdispersion(Agreeing):
     def correlation(self, counts: IntArray) -> FloatArray:
         """Return the agreement ρ of votes, overall and in eight parts, shape (9, B).
 
-        ``counts`` (B, I, K) are votes of I items for K classes, observed or drawn. ρ is the sum of
-        products of centred residuals over pairs of votes of an item, divided by the sum of squares.
-        Parts are quarters of the items by prediction and by number of votes. Entries are infinite
-        where no residual varies. O(B I K).
+        ``counts`` (B, I, K) are B sets of votes of I items for K classes, observed or drawn. ρ is
+        the sum of products of centred residuals over pairs of votes of an item, divided by the sum
+        of squares. Parts are quarters of the items by prediction and by number of votes. Entries
+        are infinite where no residual varies. O(B I K).
         """
         d = 1 if self.votes.probs.shape[1] == 2 else self.votes.probs.shape[1]
         p, m, w = self.votes.probs[:, :d], self.votes.size, self.weight
@@ -846,8 +847,8 @@ class Overdispersion(Agreeing):
     def inflation(self, dependence: Degree | None, centred: bool = False) -> float:
         """Return 1.0, the factor by which draws with this dependence vary too little.
 
-        ``dependence`` and ``centred`` are not used. Some λ explains any agreement of votes whose
-        predictions are equal.
+        ``dependence`` and ``centred`` are not used. Some dependence λ explains any agreement of
+        votes whose predictions are equal.
         """
         return 1.0
 

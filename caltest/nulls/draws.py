@@ -115,8 +115,8 @@ class Batches:
     """Resampler of any function of label vectors, evaluated batch by batch.
 
     ``drawer`` draws label vectors of ``n`` rows: it is called as ``draw(seed, first, count)`` and
-    returns (count, n). ``batch`` maps label vectors (b, n) to values (b,) or (b, S). A batch has at
-    most ``labels_at_once`` labels, one label vector at least.
+    returns (count, n). ``batch`` maps b label vectors (b, n) to a value for each, (b,), or to S
+    values, (b, S). A batch has at most ``labels_at_once`` labels, one label vector at least.
     """
 
     drawer: Drawer
@@ -131,18 +131,18 @@ class Batches:
     ) -> Batches:  # fmt: skip
         """Return the resampler of a function of label vectors, for the rows of ``data``.
 
-        ``scheme`` draws the label vectors, unless a generator ``draw`` is given. ``batch`` maps
-        label vectors (b, n) to values (b,) or (b, S); it is called on as many at once as fit in
-        memory.
+        ``scheme`` draws the label vectors, unless a generator ``draw`` is given. ``batch`` maps b
+        label vectors (b, n) to a value for each, (b,), or to S values, (b, S); it is called on as
+        many at once as fit in memory.
         """
         at_once = LABELS_AT_ONCE if data.n_classes <= LADDER_CLASSES else MANY_AT_ONCE
         return cls(draw or scheme.drawer(data), data.n, batch, at_once)
 
     def replicates(self, seed: Seed, first: int, count: int) -> FloatArray:
-        """Return values of the function on replicates ``first``, …, ``first + count − 1``.
+        """Return the values of this resampler's function on ``count`` drawn label vectors.
 
-        The shape is (count,) or (count, S). ``seed`` is the pair of integers that keys the random
-        stream.
+        Replicates are ``first``, …, ``first + count − 1``. The shape is (count,), or (count, S) for
+        a function with S values. ``seed`` is the pair of integers that keys the random stream.
         """
         at_once = max(1, min(count, self.labels_at_once // self.n))
         room = np.empty((at_once, self.n), dtype=np.int64)
@@ -166,13 +166,13 @@ def simulate(
 ) -> tuple[FloatArray, Ended]:
     """Evaluate a function on draws of a sampler, block by block, each with its own generator.
 
-    ``sampler`` makes a draw from a NumPy generator and ``evaluate`` maps it to a number or a vector
-    (S,). Returns the values, (B,) or (B, S), and how the run ended: "complete", "early" or
-    "interrupted" by Ctrl-C. ``stop_when`` maps values to booleans, and ends the run early at the
-    20th True (Besag & Clifford 1991); None makes all draws. Numbers do not depend on ``workers``, a
-    number of threads or a function like ``map`` (None for one), and a longer run begins as a
-    shorter one. ``n_resamples`` is B, ``rng`` a seed or generator. StatisticError for values that
-    are not finite.
+    ``sampler`` makes a draw from a NumPy generator and ``evaluate`` maps it to a number or S
+    numbers, (S,). Returns the values of B draws, (B,) or (B, S), and how the run ended: "complete",
+    "early" or "interrupted" by Ctrl-C. ``stop_when`` maps values to booleans, and ends the run
+    early at the 20th True (Besag & Clifford 1991); None makes all draws. Numbers do not depend on
+    ``workers``, a number of threads or a function like ``map`` (None for one), and a longer run
+    begins as a shorter one. ``n_resamples`` is B, ``rng`` a seed or generator. StatisticError for
+    values that are not finite.
     """
     check_run(n_resamples, rng, workers)
     root = _seed_sequence(rng)
@@ -187,7 +187,7 @@ def simulate_by(
     shortcut: Shortcut, n_resamples: int, rng: RNG, workers: Workers, *,
     stop_when: Reaching | None = None, at_once: int = CHUNK,
 ) -> tuple[FloatArray, Ended]:  # fmt: skip
-    """Return the replicates (B,) or (B, S) of a resampler, and how the run ended.
+    """Return B replicates of a resampler, (B,) or (B, S) for S values each, and how the run ended.
 
     ``shortcut`` is the resampler: it computes any range of replicates, each keyed by the seed and
     its own number. ``n_resamples`` is B, ``rng`` a seed or generator, and ``workers`` a number of
@@ -240,9 +240,9 @@ def _gathered(
 
     ``block`` computes the values of a task, and ``n_resamples`` is the number of values of all.
     ``stop_when`` maps values to booleans and ends the run at the 20th True, None never. ``workers``
-    is a number of threads, a function like ``map``, or None to choose. Returns values (B,) or (B,
-    S), and "complete", "early" or "interrupted": Ctrl-C keeps the replicates that are complete.
-    StatisticError for values that are not finite.
+    is a number of threads, a function like ``map``, or None to choose. Returns B values (B,), or S
+    values each (B, S), and "complete", "early" or "interrupted": Ctrl-C keeps the replicates that
+    are complete. StatisticError for values that are not finite.
     """
     done: list[FloatArray] = []
     ended: Ended = "complete"
@@ -316,10 +316,10 @@ def _block(
     sampler: Callable[[np.random.Generator], Draw],
     task: tuple[np.random.SeedSequence, int],
 ) -> FloatArray:
-    """Return b values, (b,) or (b, S), of a function on draws of a sampler.
+    """Return the values, (b,) or (b, S), of a function on b draws of a sampler.
 
-    ``sampler`` makes a draw from a NumPy generator, and ``evaluate`` maps it to a number or a
-    vector (S,). ``task`` is (seed sequence of the generator of this block, b).
+    ``sampler`` makes a draw from a NumPy generator, and ``evaluate`` maps it to a number or S
+    numbers, (S,). ``task`` is (seed sequence of the generator of this block, b).
     """
     seed, size = task
     rng = np.random.Generator(np.random.PCG64DXSM(seed))

@@ -229,7 +229,7 @@ class Lanes(ABC):
     def blocks(
         self, seed: Seed, first: int, count: int, at_once: int | None = None
     ) -> Iterator[tuple[IntArray, Any]]:
-        """Yield (numbers of replicates (B,), outcomes (n, B)) until all replicates are drawn.
+        """Yield (numbers of B replicates (B,), their outcomes (n, B)) until all are drawn.
 
         ``seed`` is the pair of integers that keys the random stream. ``count`` replicates are drawn
         from ``first`` on and numbered from 0; column q of the outcomes has replicate q of the
@@ -304,14 +304,14 @@ NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 class SharedLanes(Lanes):
     """Generator of binary labels of n rows, independent or shared within clusters.
 
-    In blocks (n, B), a column for each replicate, 1 is the event (label 0). Every row has a random
-    word. Row j joins the common draw of its cluster if its word is below ``reach``, and draws alone
-    otherwise; with two columns of clusters it joins the first below ``first``. ``upto`` is the
-    probability of the event, and ``own`` the threshold below which a row that draws alone has it,
-    all (n,) in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start; with
-    ``horizon`` 1 the times are the numbers of the clusters. ``turned`` rows read the common draw
-    backwards. Without ``reach`` rows are independent. ``row`` (n,) are the rows in the order of
-    drawing; ``time`` and ``second`` (n,) are the numbers of their first and second clusters.
+    In blocks (n, B), a column for each of B replicates, 1 is the event (label 0). Every row has a
+    random word. Row j joins the common draw of its cluster if its word is below ``reach``, and
+    draws alone otherwise; with two columns of clusters it joins the first below ``first``. ``upto``
+    is the probability of the event, and ``own`` the threshold below which a row that draws alone
+    has it, all (n,) in units of 2⁻⁵³. Clusters are blocks of ``horizon`` times with a random start;
+    with ``horizon`` 1 the times are the numbers of the clusters. ``turned`` rows read the common
+    draw backwards. Without ``reach`` rows are independent. ``row`` (n,) are the rows in the order
+    of drawing; ``time`` and ``second`` (n,) are the numbers of their first and second clusters.
     """
 
     row: IntArray = field(repr=False)
@@ -462,15 +462,16 @@ GUIDE_BITS, PASS = 14, 512
 class FollowLanes(Lanes):
     """Generator of censored outcomes under the null, many replicates side by side.
 
-    In blocks (n, B), a column for each replicate, an entry is W times ``hit`` for a row with the
-    event and −W times ``miss`` for one without, with W the inverse probability of a known outcome;
-    0 stands for unknown ones. By default hit and miss are 1, so that entries are signed weights;
-    after :meth:`with_residuals` they are W (Y − p). ``times`` holds, for the slots of all strata
-    (:class:`~caltest.data.followup.Censoring`), the distribution functions of the slot of an event,
-    of a competing event and of censoring, in 53 bits; ``guide`` speeds up the search in them. Rows
-    are ordered by stratum. Stratum s has the rows ``row_starts[s]:row_starts[s + 1]`` and the slots
-    ``slot_starts[s]:slot_starts[s + 1]``; ``upto`` (n,) is the risk of each row in 53 bits, and
-    ``competing`` the probability of a competing event without the event, for each stratum.
+    In blocks (n, B), a column for each of B replicates, an entry is W times ``hit`` for a row with
+    the event and −W times ``miss`` for one without, with W the inverse probability of a known
+    outcome; 0 stands for unknown ones. By default hit and miss are 1, so that entries are signed
+    weights; after :meth:`with_residuals` they are W (Y − p). ``times`` holds, for the slots of all
+    strata (:class:`~caltest.data.followup.Censoring`), the distribution functions of the slot of an
+    event, of a competing event and of censoring, in 53 bits; ``guide`` speeds up the search in
+    them. Rows are ordered by stratum. Stratum s has the rows ``row_starts[s]:row_starts[s + 1]``
+    and the slots ``slot_starts[s]:slot_starts[s + 1]``; ``upto`` (n,) is the risk of each row in 53
+    bits, and ``competing`` the probability of a competing event without the event, for each
+    stratum.
     """
 
     row: IntArray = field(repr=False)

@@ -555,9 +555,10 @@ def joint_errors(  # type: ignore[no-untyped-def]
     """Add the binned errors of probability vectors in fixed cells, O(n K) for each replicate.
 
     ``counts`` (n, K, lanes) of drawn rows by label, a column for each replicate, and ``probs`` (n,
-    K) are in the order of their cells, which begin at ``starts`` (L + 1,). ``code`` is the place of
-    the distance in ``DISTANCES_BY_NAME``; ``largest`` takes the largest cell in place of the sum.
-    ``errors_out`` (lanes,) is changed in place.
+    K) are in the order of their cells, of which there are L, cell b being the rows
+    ``starts[b]:starts[b + 1]``. ``code`` is the place of the distance in ``DISTANCES_BY_NAME``;
+    ``largest`` takes the largest cell in place of the sum. ``errors_out`` (lanes,) is changed in
+    place.
     """
     # Rows of a cell lie together, and only its sums are kept.
     n, n_classes, lanes = counts.shape
