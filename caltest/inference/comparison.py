@@ -994,7 +994,7 @@ class Difference:
     def freedom(self) -> float:
         """Degrees of freedom of the variance of the difference of both errors.
 
-        They are the smaller number of both models.
+        Each model has its own number, of which the smaller is returned.
         """
         return min(self.a.error.freedom, self.b.error.freedom)
 

@@ -624,9 +624,9 @@ def centre_curves(
 def restricted_spline(z: FloatArray, knots: FloatArray) -> FloatArray:
     """Return the columns 1, z and a cubic spline term that is linear beyond three knots, (n, 3).
 
-    ``z`` (n,) are values and ``knots`` the increasing (k₁, k₂, k₃). The term is
-    [(z − k₁)³₊ − (z − k₂)³₊ (k₃ − k₁)/(k₃ − k₂) + (z − k₃)³₊ (k₂ − k₁)/(k₃ − k₂)] / (k₃ − k₁)²
-    (Harrell, Regression Modeling Strategies, section 2.4).
+    ``z`` (n,) are values and ``knots`` the increasing (k₁, k₂, k₃). The term is [(z − k₁)³₊ − (z −
+    k₂)³₊ (k₃ − k₁)/(k₃ − k₂) + (z − k₃)³₊ (k₂ − k₁)/(k₃ − k₂)] / (k₃ − k₁)² (Harrell, Regression
+    Modeling Strategies, section 2.4).
     """
     first, second, third = knots
     cubes = [np.maximum(z - knot, 0.0) ** 3 for knot in knots]

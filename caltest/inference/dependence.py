@@ -691,8 +691,7 @@ def _quadratic(
     ``a`` and ``b`` hold the debiased squared errors T of two models; h_uv is the product of the
     residual sums of two units u and v (rows or clusters) in T_a − T_b, and W the total weight.
     ``x`` and ``z`` (P, d) are residual sums of a and b, for each of P pairs of unit and cell and d
-    classes. Without ``paired``
-    rows there are no products between models.
+    classes. Without ``paired`` rows there are no products between models.
     """
     scale_a, scale_b = float(a.mass.sum()), float(b.mass.sum())
     apart = 2.0 * (_products(a, a, x, x) / scale_a**2 + _products(b, b, z, z) / scale_b**2)

@@ -149,9 +149,9 @@ def interval_of(
     """Return the confidence interval for validated data without subgroups.
 
     ``data`` are rows, or a tally with sums over fine bins in their place; ``run`` holds
-    n_resamples, rng and workers. Other parameters and errors as in
-    :func:`confidence_interval`. A one-sided interval ends at the range of the error on the other
-    side.
+    n_resamples, rng and workers. Other parameters and errors as in :func:`confidence_interval`. The
+    other side of a one-sided interval is the end of the range of the error, or None if that is
+    unknown.
     """
     question = (level, side, run, method)
     request = interval_problem("confidence_interval", data, statistic, lens, *question)

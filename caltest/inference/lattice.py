@@ -768,9 +768,10 @@ class LabelSchemes:
 class EvidenceOfLanes:
     """Resampler of the largest evidence over all segments, for rows without weights.
 
-    ``lanes`` draws labels of many replicates side by side, and ``scan`` computes the evidence of
-    all segments from them, multiplying gains by ``inflation``. Values are those of
-    :meth:`Scan.highest`, bit for bit.
+    Evidence is a segment's log-likelihood gain in nats, less a penalty for the search. ``lanes``
+    draws labels of many replicates side by side, and ``scan`` computes the evidence of all segments
+    from them, multiplying gains by ``inflation``. Values are those of :meth:`Scan.highest`, bit for
+    bit.
     """
 
     lanes: SharedLanes
@@ -782,7 +783,8 @@ class EvidenceOfLanes:
 
         The shape is (count,).
 
-        ``seed`` is the pair of integers that keys the random stream.
+        Evidence is a segment's log-likelihood gain in nats, less a penalty. ``seed`` is the pair of
+        integers that keys the random stream.
         """
 
         def highest(block: AnyArray) -> FloatArray:
@@ -796,8 +798,9 @@ class EvidenceOfLanes:
 class EvidenceLaw:
     """Null distribution of the largest evidence over all segments.
 
-    ``laws`` has one law for each redraw scheme, exact or as an array of draws (B,). ``name`` is the
-    null distribution as results name it, and ``n_draws`` the smallest number of draws, 0 if exact;
+    Evidence is a segment's log-likelihood gain in nats, less a penalty for the search. ``laws`` has
+    one law for each redraw scheme, exact or as an array of draws (B,). ``name`` is the null
+    distribution as results name it, and ``n_draws`` the smallest number of draws, 0 if exact;
     ``ended`` is "complete", "early" or "interrupted".
     """
 
@@ -809,10 +812,11 @@ class EvidenceLaw:
     def pvalue(self, evidence: float) -> float:
         """Return the p-value of a segment's ``evidence``.
 
-        It is the probability that the largest evidence of a calibrated model reaches it.
+        Evidence is a log-likelihood gain in nats, less a penalty for the search. The p-value is the
+        probability that the largest evidence of a calibrated model reaches it.
 
-        For B redraws of which b reach it, it is (1 + b) / (1 + B); the largest over the redraw
-        schemes counts.
+        For B redraws of which b reach it, the p-value is (1 + b) / (1 + B); the largest over the
+        redraw schemes counts.
         """
         return max(
             law.sf(evidence - TIES)
@@ -824,7 +828,8 @@ class EvidenceLaw:
     def bar(self, alpha: float) -> float:
         """Return the critical value: evidence above it has a p-value of at most ``alpha``.
 
-        It is infinite if there are too few draws for ``alpha``.
+        Evidence is a log-likelihood gain in nats, less a penalty for the search. The value is
+        infinite if there are too few draws for ``alpha``.
         """
         bars = []
         for law in self.laws:

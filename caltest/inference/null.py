@@ -494,8 +494,9 @@ def _step(
 
     The sum has ``n_cells`` terms, one for each cell, of which ``offsets`` (n_cells,) is the largest
     distance of a value from a whole multiple of ``unit``, in units; both are None without a common
-    unit. A unit is divided by 1, 5, 50 or 500 if that represents all values exactly, else by
-    multiples of ``multiple``.
+    unit. A unit is divided by 1, 5, 50 or 500 if that represents all values exactly, else by the
+    smallest multiple of ``multiple`` that suffices. ``slack`` is a distance on the scale of the
+    sum.
     """
     if offsets is None or unit is None:
         return 2.0 * slack / n_cells

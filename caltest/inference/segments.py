@@ -411,8 +411,7 @@ def _equal_where_event(columns: list[CutFeature], data: Predictions) -> dict[str
 
     An answer and its key are such a pair, if the outcome is that the answer is right. Both are
     numbers or both text, without missing values. ``columns`` are features cut into cells, of the
-    rows of ``data``. O(d² + n) for d
-    columns, if pairs differ early.
+    rows of ``data``. O(d² + n) for d columns, if pairs differ early.
     """
     event, found = data.labels == 0, dict[str, str]()
     if event.all() or not event.any():
@@ -528,9 +527,10 @@ def _findings(
     """Return the fields of a search's result by name: p-values, segments, errors, differences.
 
     ``data`` are the binary predictions and outcomes. ``scan`` has all S segments with their sums,
-    ``alone`` segments of conditions on the prediction only; ``evidence`` (S,) belongs to ``scan``,
-    and ``law`` is the null distribution of the largest evidence, judged at level ``alpha``. The
-    differences, field ``reach``, are those that a search detects.
+    ``alone`` segments of conditions on the prediction only; ``evidence`` (S,), a penalised
+    log-likelihood gain of each, belongs to ``scan``, and ``law`` is the null distribution of the
+    largest evidence, judged at level ``alpha``. The differences, field ``reach``, are those that a
+    search detects.
     """
     y, bar, largest = (data.labels == 0).astype(np.float64), law.bar(alpha), float(evidence.max())
 
@@ -571,8 +571,9 @@ def _described(
     """Return the description of the segment with index ``segment``, as results have it.
 
     ``scan`` has all segments with their sums, ``y`` (n,) are events, ``evidence`` is the segment's
-    evidence and ``law`` the null distribution of the largest one. The interval inverts the scan
-    statistic at the critical value ``bar``, so that it holds simultaneously over all segments.
+    penalised log-likelihood gain in nats and ``law`` the null distribution of the largest one. The
+    interval inverts the scan statistic at the critical value ``bar``, so that it holds
+    simultaneously over all segments.
     """
     m, price = scan.lattice.rows(segment), float(scan.lattice.price[segment])
     w, p, phi = scan.w[m], scan.p[m], float(scan.dispersion[segment])
@@ -675,8 +676,8 @@ def short_list(scan: Scan, y: FloatArray, evidence: FloatArray, bar: float) -> l
 
     Each has the most evidence after the segments before it are recalibrated, and more than ``bar``,
     the critical value. A segment of fewer columns is preferred to one of more with nearly as much
-    evidence. ``scan`` has all S segments with their sums, ``evidence`` (S,) is theirs, and ``y``
-    (n,) are events.
+    evidence. ``scan`` has all S segments with their sums, ``evidence`` (S,) is the penalised
+    log-likelihood gain of each, and ``y`` (n,) are events.
     """
     w, q, listed = scan.w, scan.p.copy(), list[int]()
     is_open, remaining = evidence > bar, evidence
@@ -703,7 +704,7 @@ def _plainer(scan: Scan, evidence: FloatArray, segment: int) -> int:
     """Return the index of a segment on fewer of the same columns with about as much evidence.
 
     If there is none, return ``segment``, the index of the given one, itself. ``scan`` has all S
-    segments, ``evidence`` (S,) belongs to them.
+    segments, ``evidence`` (S,) is the penalised log-likelihood gain of each.
     """
     of = {*scan.lattice.members[segment]}
     alone = takewhile(lambda member: len(member[1]) < 2, enumerate(scan.lattice.members))
@@ -718,9 +719,10 @@ def left(
     """Return (evidence, gap, variance) of every segment under other predictions ``q``, (S,) each.
 
     ``scan`` has the S segments, their penalties and dispersions φ. With O and E observed and
-    expected events and V the variance of O, the evidence is (O − E)² / (2 φ max(V, ``floor``)) less
-    the penalty of the segment; the gap is O − E, and the variance max(V, ``floor``). ``y``, ``q``
-    and ``w`` (n,) are events, predictions and weights.
+    expected events and V the variance of O, the evidence, an approximate log-likelihood gain in
+    nats, is (O − E)² / (2 φ max(V, ``floor``)) less the penalty of the segment; the gap is O − E,
+    and the variance max(V, ``floor``). ``y``, ``q`` and ``w`` (n,) are events, predictions and
+    weights.
     """
     gap, variance = scan.lattice.sums(np.stack([w * (y - q), w * q * (1.0 - q)]))
     variance = np.maximum(variance, floor)
@@ -771,11 +773,11 @@ def strong_error(scan: Scan, y: FloatArray, cluster: IntArray, bar: float) -> tu
     """Return (D, standard error): D bounds the mean squared error given the features from below.
 
     The bound holds on average. D is the mean of 2 g r − g² with residuals r = y − p and corrections
-    g = q − p, q the predictions corrected on segments with evidence above ``bar``, the critical
-    value. ``scan`` has the segments and predictions, ``y`` (n,) are events. Clusters (``cluster``
-    (n,), the rows themselves if independent) are divided into fifths; the corrections of each are
-    learnt on the others. As g has not seen their labels, E[2 g r − g²] ≤ E[y − p | x, p]², x the
-    features. The cost is at most 250 times the sums of segments.
+    g = q − p, q the predictions corrected on segments with evidence (penalised log-likelihood gain)
+    above ``bar``, the critical value. ``scan`` has the segments and predictions, ``y`` (n,) are
+    events. Clusters (``cluster`` (n,), the rows themselves if independent) are divided into fifths;
+    the corrections of each are learnt on the others. As g has not seen their labels, E[2 g r − g²]
+    ≤ E[y − p | x, p]², x the features. The cost is at most 250 times the sums of segments.
     """
     q, fold, w = scan.p.copy(), cluster % HELD_OUT_FOLDS, scan.w
     with progress(HELD_OUT_FOLDS, "folds") as advance:
@@ -795,9 +797,9 @@ def _corrected(scan: Scan, y: FloatArray, teaching: BoolArray, bar: float) -> Fl
     """Return predictions (n,) corrected on segments, with shifts learnt from part of the rows.
 
     ``scan`` has the segments, ``y`` (n,) are events, and ``teaching`` (n,) marks the rows from
-    which shifts are learnt. The segment with most evidence is shifted by half of its best shift,
-    again and again, until no segment has evidence above ``bar``, the critical value, at most 50
-    times.
+    which shifts are learnt. The segment with most evidence, the penalised log-likelihood gain, is
+    shifted by half of its best shift, again and again, until no segment has evidence above ``bar``,
+    the critical value, at most 50 times.
     """
     q, w = scan.p.copy(), scan.w * teaching
     for _ in range(MOST_CORRECTED):
@@ -817,10 +819,10 @@ def found_differences(scan: Scan, bar: float) -> tuple[tuple[float, float | None
 
     f is 0.05 and 0.2. The difference between true and predicted probability in a share f of the
     rows is the one that a search finds with power 0.8, None if no difference suffices. ``scan`` has
-    the segments, predictions p and weights w, and ``bar`` is the critical value c of the evidence.
-    With the penalty π of one column of numbers, t solves t K′(t) − K(t) − 0.84 t √K″(t) = (c + π) /
-    0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ), φ the dispersion of all rows; the difference is (K′(t) −
-    K′(0)) φ / (f Σ w).
+    the segments, predictions p and weights w, and ``bar`` is the critical value c of the evidence,
+    a penalised log-likelihood gain. With the penalty π of one column of numbers, t solves t K′(t) −
+    K(t) − 0.84 t √K″(t) = (c + π) / 0.98, K = (f / φ) Σ w ln(1 − p + p eᵗ), φ the dispersion of all
+    rows; the difference is (K′(t) − K′(0)) φ / (f Σ w).
     """
     from scipy.optimize import brentq
 

@@ -148,7 +148,7 @@ class CountedPart:
     def begins(self, other: CountedPart) -> bool:
         """Return whether the ``other`` file is a copy or continuation of this one.
 
-        Files of fewer than 20 rows are none.
+        It is False for files of fewer than 20 rows.
         """
         n, m = self.labels.size, other.labels.size
         begins = ROWS_OF_A_FILE <= n <= m and other.mark(n) == self.mark(n)

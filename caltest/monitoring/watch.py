@@ -243,7 +243,7 @@ class Watch(Result):
     def as_dict(self) -> dict[str, Any]:
         """Return the monitor as a dict of numbers, strings and lists, by name of the field.
 
-        It contains no row; the lens is given as text, None before the first row.
+        It contains no row; the lens is given as text, None where there is none yet.
         """
         return super().as_dict() | {"lens": None if self.lens is None else name_of(self.lens)}
 
@@ -312,9 +312,10 @@ class Watch(Result):
                 raise InvalidPredictionsError(f"{what}: its {f.name} is {value!r}")
 
     def _refuse_damage(self, what: str) -> None:
-        """Raise InvalidPredictionsError for counts that contradict each other, and lost bytes.
+        """Raise InvalidPredictionsError for fields of this monitor that contradict each other.
 
-        ``what`` begins the message, such as "this is no Monitor of caltest".
+        These are row counts, and packed arrays whose numbers of bytes do not fit. ``what`` begins
+        the message, such as "this is no Monitor of caltest".
         """
         for name, wrong in {
             "alarm": self.alarm is not None and not 1 <= self.alarm <= self.n,

@@ -104,8 +104,8 @@ class Agreeing(Protocol):
         """Return a generator of label vectors with this dependence.
 
         ``dependence`` is the degree λ in [0, 1], None to estimate it from the labels. The generator
-        is called as ``draw(seed, first, count)`` and returns the labels of replicates ``first``, …,
-        of shape (count, n).
+        is called as ``draw(seed, first, count)``, the seed being a pair of integers, and returns
+        the labels of replicates ``first``, …, of shape (count, n).
         """
 
 
@@ -290,7 +290,8 @@ class Agreement:
         """Return a generator of label vectors that depend on each other within clusters.
 
         ``dependence`` is the degree λ in [0, 1], limits of it, or None to estimate its upper limit.
-        The generator is called as ``draw(seed, first, count)`` and returns (count, n).
+        The generator is called as ``draw(seed, first, count)``, the seed being a pair of
+        integers, and returns the outcomes of replicates ``first``, …, of shape (count, n).
         """
         return dependent(self.data, self.of_rows(self.degree(dependence)), self.coupling)
 
@@ -347,8 +348,8 @@ class Agreement:
 def batches(draw: Drawer, n: int) -> Iterator[IntArray]:
     """Yield 199 label vectors of a generator, in batches (b, n) that fit in memory.
 
-    ``draw`` is the generator, called as ``draw(seed, first, count)``, here with a fixed seed. ``n``
-    is the number of rows.
+    ``draw`` is the generator, called as ``draw(seed, first, count)`` with a pair of integers as
+    seed, here a fixed one. ``n`` is the number of rows.
     """
     at_once = max(1, AGREEMENT_BATCH // n)
     return (
@@ -727,7 +728,8 @@ class TwoColumns:
         """Return a generator of label vectors that depend on each other along both columns.
 
         ``dependence`` is a pair of numbers in [0, 1], one for each column of clusters, or None to
-        estimate it. The generator is called as ``draw(seed, first, count)`` and returns (count, n).
+        estimate it. The generator is called as ``draw(seed, first, count)``, the seed being a pair
+        of integers, and returns the outcomes of replicates ``first``, …, of shape (count, n).
         """
         return dependent(self.data, np.array(self.degree(dependence)), *self.couplings)
 
@@ -792,7 +794,8 @@ def dependent(data: Predictions, dependence: float | FloatArray, *couplings: Cou
     the degree λ in [0, 1]: one number, one for every row (n,), or a pair for two columns.
     ``couplings`` name what the shared draw of a column decides: the "label", or "correctness",
     whether the most likely label is right. For more than two classes both columns decide the same.
-    The generator is called as ``draw(seed, first, count)`` and returns (count, n).
+    The generator is called as ``draw(seed, first, count)``, the seed being a pair of
+    integers, and returns the outcomes of replicates ``first``, …, of shape (count, n).
 
     A series has offsets o, uniform on 0 … h − 1, and the blocks ⌊(t + o) / h⌋, in which rows join a
     common draw with probability √λ. Then E[r_i · r_j] = λ (1 − |t_i − t_j| / h)₊ c_ij exactly, with

@@ -176,7 +176,8 @@ class SharedRedraws(LabelScheme):
 
         Preparation costs O(n K), and without ``dependence`` some 4000 label vectors to estimate it.
         Without ``coupling`` rows share their label. The generator is called as ``draw(seed, first,
-        count)`` and returns (count, n).
+        count)``, the seed being a pair of integers, and returns the outcomes of replicates
+        ``first``, …, of shape (count, n).
         """
         (scheme,) = replace(self, coupling=self.coupling or "label").each(data)
         if data.n_clusters is None:
@@ -200,7 +201,8 @@ class WildSigns(Scheme):
     def drawer(self, data: Predictions) -> Drawer:
         """Return a generator of random signs, one sign for all rows of a cluster; O(n) a draw.
 
-        It is called as ``draw(seed, first, count)`` and returns +1 and −1, shape (count, n).
+        It is called as ``draw(seed, first, count)``, the seed being a pair of integers, and returns
+        the signs +1 and −1 of replicates ``first``, …, of shape (count, n).
         """
         rows = np.arange(data.n) if data.clusters is None else by_appearance(data.clusters)
         return partial(
@@ -394,7 +396,8 @@ class Overlap(Agreeing):
         """Return a generator of labels with this dependence between overlapping rows.
 
         ``dependence`` is its degree λ in [0, 1], or None to estimate it. The generator is called as
-        ``draw(seed, first, count)`` and returns (count, n).
+        ``draw(seed, first, count)``, the seed being a pair of integers, and returns the outcomes of
+        replicates ``first``, …, of shape (count, n).
         """
         return dependent(self.data, self.degree(dependence), self.coupling)
 
@@ -569,11 +572,11 @@ class VoteDraws:
     """Drawer of the votes of I items, B times: counts (B, I, K), or a label for every row (B, n).
 
     The probabilities of item i are a draw of Dirichlet(s_i p_i) with s_i = (1 − λ_i) / λ_i, λ_i the
-    dependence of its votes, and its
-    votes are independent draws from them: any two agree as they do where the share λ_i of pairs is
-    one draw. The share of votes for a class has the mean p_i and the variance p_i (1 − p_i) (1 +
-    (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size`` (I,) the numbers m_i of votes,
-    ``degree`` (I,) the λ_i, and ``of_row`` (n,) is the item of each row.
+    dependence of its votes, and its votes are independent draws from them: any two agree as they do
+    where the share λ_i of pairs is one draw. The share of votes for a class has the mean p_i and
+    the variance p_i (1 − p_i) (1 + (m_i − 1) λ_i) / m_i. ``probs`` (I, K) are the p_i, ``size``
+    (I,) the numbers m_i of votes, ``degree`` (I,) the λ_i, and ``of_row`` (n,) is the item of each
+    row.
     """
 
     probs: FloatArray = field(repr=False)

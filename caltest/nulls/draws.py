@@ -114,9 +114,10 @@ class Shortcut(Protocol):
 class Batches:
     """Resampler of any function of label vectors, evaluated batch by batch.
 
-    ``drawer`` draws label vectors of ``n`` rows: it is called as ``draw(seed, first, count)`` and
-    returns (count, n). ``batch`` maps b label vectors (b, n) to a value for each, (b,), or to S
-    values, (b, S). A batch has at most ``labels_at_once`` labels, one label vector at least.
+    ``drawer`` draws label vectors of ``n`` rows: it is called as ``draw(seed, first, count)``, the
+    seed being a pair of integers, and returns the outcomes of replicates ``first``, …, of shape
+    (count, n). ``batch`` maps b label vectors (b, n) to a value for each, (b,), or to S values, (b,
+    S). A batch has at most ``labels_at_once`` labels, one label vector at least.
     """
 
     drawer: Drawer
@@ -337,7 +338,8 @@ Sampler = Callable[[np.random.Generator], Predictions]
 class Drawer(Protocol):
     """Protocol of generators of outcomes of n rows, each of which depends on seed and number only.
 
-    A function that is called as ``draw(seed, first, count)`` and returns (count, n).
+    A function that is called as ``draw(seed, first, count)``, the seed being a pair of
+    integers, and returns the outcomes of replicates ``first``, …, of shape (count, n).
     """
 
     def __call__(self, seed: Seed, first: int, count: int, out: IntArray | None = None) -> AnyArray:
@@ -375,8 +377,8 @@ class LabelScheme(Scheme):
     def drawer(self, data: Predictions) -> Drawer:
         """Return a generator of label vectors for these data, which threads may share.
 
-        It is called as ``draw(seed, first, count)`` and returns the labels of replicates ``first``,
-        …, shape (count, n).
+        It is called as ``draw(seed, first, count)``, the seed being a pair of integers, and returns
+        the labels of replicates ``first``, …, of shape (count, n).
         """
 
 
@@ -410,7 +412,8 @@ class RedrawLabels(LabelScheme):
     def drawer(self, data: Predictions) -> Drawer:
         """Return a generator of label vectors; preparation costs O(n K).
 
-        It is called as ``draw(seed, first, count)`` and returns (count, n).
+        It is called as ``draw(seed, first, count)``, the seed being a pair of integers, and returns
+        the outcomes of replicates ``first``, …, of shape (count, n).
         """
         if data.n_classes == 2:
             return SharedLanes.independent(data.probs)
