@@ -465,11 +465,11 @@ def _lattice_law(probs: FloatArray, steps: IntArray) -> FloatArray:
 def _redrawn_pvalue(
     data: Predictions, table: UtilityTable, distance: float, n_resamples: int, rng: RNG
 ) -> float:
-    """Return (1 + b) / (1 + B) from sums of utilities of redrawn labels.
+    """Return the p-value (1 + b) / (1 + B) of the total utility, from redrawn labels.
 
     ``table`` holds the utility u of every row under every label, (n, K), and its promise v (n,).
     ``distance`` is the observed |Σ (u − v)|; b counts redraws that reach it, ties up to rounding
-    included, among B = ``n_resamples``. O(B n K).
+    included, among B = ``n_resamples`` drawn from the predictions of ``data`` by ``rng``. O(B n K).
     """
     generator = np.random.default_rng(rng)
     upper = data.probs.cumsum(axis=1)
@@ -616,7 +616,8 @@ def _gains(data: Predictions, thresholds: FloatArray) -> FloatArray:
     """Return the net benefit of each observation at each of T ``thresholds``, shape (n, T).
 
     It is 1 for a true positive, −t / (1 − t) for a false positive at threshold t, and 0 without
-    action. StatisticError for more than two classes.
+    action. ``data`` are the predictions and outcomes, label 1 being the event; StatisticError for
+    more than two classes.
     """
     if data.n_classes != 2:
         raise StatisticError(

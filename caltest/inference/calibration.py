@@ -209,7 +209,7 @@ def calibration_result(
 
 
 def refuse_bets(data: Predictions, statistic: StatisticLike) -> None:
-    """Raise StatisticError if an e-value is asked for and the rows are cross-validated (``folds``).
+    """Raise StatisticError if an e-value is asked for and ``data`` are cross-validated rows.
 
     The models of other folds know the labels of these rows, so that a product of bets is no
     e-value. ``statistic`` is the one that was asked for; nothing is raised for others.
@@ -250,7 +250,7 @@ def _by_null(
 def _by_one_row_per_cluster(
     analysis: Analysis, statistic: StatisticLike, null: OneRowPerCluster, run: Run
 ) -> CalibrationTestResult:
-    """Test repeatedly one random row of every cluster, and combine the p-values.
+    """Test one random row of every cluster by ``statistic``, repeatedly, and combine the p-values.
 
     The combined p-value is M / k times the k-th smallest of the p-values of M draws, k = ⌈M / 4⌉,
     at most 1; estimate and noise floor are means over draws. ``analysis`` holds the data behind the
@@ -429,9 +429,9 @@ def on_shared_labels(
 
     ``parts`` has the subgroups' tests with Holm's p-values, and is returned with p-values by max-T:
     all subgroups are tested on the same redrawn labels. It is returned unchanged where no row is in
-    two subgroups, with clusters or follow-up, and for a lens that drops rows. ``data`` are the rows
-    with their subgroups, ``induced`` the predictions behind the lens; ``run`` holds n_resamples,
-    rng and workers.
+    two subgroups, with clusters or follow-up, and for a lens that drops rows. ``statistic`` is the
+    one that was tested, ``data`` are the rows with their subgroups, ``induced`` the predictions
+    behind the lens; ``run`` holds n_resamples, rng and workers.
     """
     groups = data.subgroups()
     apart = data.n_clusters is not None or data.followup is not None

@@ -404,8 +404,9 @@ def by_student(
 ) -> tuple[float, float, float]:
     """Return (low, high, p): Student's interval of an estimate and its two-sided p-value.
 
-    ``variance`` belongs to ``value``, ``freedom`` are degrees of freedom. p is 1 for values within
-    1e-14 of 0, and at least the smallest positive float.
+    ``value`` is the estimate with its ``variance``, ``freedom`` are degrees of freedom, and
+    ``level`` is the level of the interval. The hypothesis is 0. p is 1 for values within 1e-14 of
+    0, and at least the smallest positive float.
     """
     from scipy.special import stdtr, stdtrit
 

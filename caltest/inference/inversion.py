@@ -445,13 +445,13 @@ def cell_noise(
     """Return the residual sums of L cells and draws of their noise.
 
     ``induced`` holds the predictions and outcomes behind the lens, by row or as sums over the fine
-    bins of a tally. ``cells`` partition them; ``n_draws`` is the number B of draws. Two classes
-    keep the residual of class 0 only (d = 1, else d = K, their number). With clusters or weights
-    the variance of the sum S_b of cell b is estimated from its units u (clusters or rows),
-    component by component: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²) / (W_b² − Σ_u W_ub²), with
-    W_ub the weight and S_ub the residual sum of unit u in b. Calibrated draws then redraw labels as
-    the test does. O(n d + B L d); for several classes O(n d² + B L d²), with clusters or weights
-    O(B n).
+    bins of a tally. ``cells`` partition them; ``n_draws`` is the number B of draws, and ``rng``
+    their generator. Two classes keep the residual of class 0 only (d = 1, else d = K, their
+    number). With clusters or weights the variance of the sum S_b of cell b is estimated from its
+    units u (clusters or rows), component by component: V_b = (W_b² Σ_u |S_ub|² − |S_b|² Σ_u W_ub²)
+    / (W_b² − Σ_u W_ub²), with W_ub the weight and S_ub the residual sum of unit u in b. Calibrated
+    draws then redraw labels as the test does. O(n d + B L d); for several classes O(n d² + B L d²),
+    with clusters or weights O(B n).
     """
     if not isinstance(induced, Predictions):
         return _tally_noise(induced, cells, n_draws, rng)
@@ -523,8 +523,9 @@ def _redrawn(induced: Predictions, cells: Cells, shape: Shape, rng: Rng) -> Floa
     """Return B null draws (B, L, d) of the residual sums of L cells and d classes.
 
     Labels are redrawn. ``induced`` are the predictions behind the lens, ``cells`` partition them,
-    and ``shape`` is (B, L, d). With clusters labels are drawn under each kind of dependence, a
-    shared label and shared correctness, and the draws that vary more are returned.
+    ``shape`` is (B, L, d), and ``rng`` is the generator. With clusters labels are drawn under each
+    kind of dependence, a shared label and shared correctness, and the draws that vary more are
+    returned.
     """
     schemes: list[Scheme] = [RedrawLabels()]
     if induced.n_clusters is not None:

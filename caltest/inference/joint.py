@@ -222,9 +222,9 @@ class _Jointly:
 
     @property
     def counted(self) -> tuple[Prepared, ...]:
-        """These statistics, as a tuple, if all of them can count redrawn labels as drawn.
+        """These statistics if all can be computed while labels are drawn, from counts by cell.
 
-        It is () otherwise.
+        It is () otherwise: drawn label vectors are then stored in batches.
         """
         each = [part.counted for part in self.parts]
         return () if self.maps is not None or not all(each) else sum(each, ())

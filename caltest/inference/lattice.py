@@ -623,9 +623,9 @@ class Scan:
 
         The shape is (B,).
 
-        Label 0 is the event. Evidence is a log-likelihood gain in nats less the segment's penalty;
-        gains are multiplied by ``inflation``, for clusters, before the penalty is subtracted. O(n +
-        min(events, others) d²/8 + S) a vector.
+        ``labels`` (B, n) hold 0 for the event. Evidence is a log-likelihood gain in nats less the
+        segment's penalty; gains are multiplied by ``inflation``, for clusters, before the penalty
+        is subtracted. O(n + min(events, others) d²/8 + S) a vector.
         """
         rare = int(self.expected[0] > 0.5 * self.weight[0])
         out = np.empty(len(labels))

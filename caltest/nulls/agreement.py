@@ -173,19 +173,21 @@ class Agreement:
     def __call__(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return N overall (column 0) and in eight parts, (B, 9), for B label vectors (B, n).
 
-        N is the sum of products of residuals over pairs of rows in one cluster. The parts are pairs
-        within quarters of the predictions, and within clusters of a quarter of the sizes. With
-        ``centred`` residuals are less their mean in quarters of the predictions.
+        ``labels`` are the label vectors. N is the sum of products of residuals over pairs of rows
+        in one cluster. The parts are pairs within quarters of the predictions, and within clusters
+        of a quarter of the sizes. With ``centred`` residuals are less their mean in quarters of the
+        predictions.
         """
         return self._pair_sums(labels, centred)[0]
 
     def correlation(self, labels: IntArray, centred: bool = True) -> FloatArray:
         """Return ρ overall (column 0) and in eight parts, (B, 9), for B label vectors (B, n).
 
-        ρ is the sum of products of residuals over pairs of rows in one cluster, divided by the sum
-        of their squares. The parts are pairs within quarters of the predictions, and within
-        clusters of a quarter of the sizes. With ``centred`` residuals are less their mean in
-        quarters of the predictions. Entries are infinite where no residual varies.
+        ``labels`` are the label vectors. ρ is the sum of products of residuals over pairs of rows
+        in one cluster, divided by the sum of their squares. The parts are pairs within quarters of
+        the predictions, and within clusters of a quarter of the sizes. With ``centred`` residuals
+        are less their mean in quarters of the predictions. Entries are infinite where no residual
+        varies.
         """
         values, squares = self._pair_sums(labels, centred)
         varying = squares > 1e-12 * (self.weights**2).sum()

@@ -24,12 +24,12 @@ FAR = 0.1
 
 
 def start(n_classes: int) -> FloatArray:
-    """Return the state of the bets before the first row, all wealth at its prior share.
+    """Return the state of the bets on ``n_classes`` classes before the first row.
 
-    It is a vector of shape (1482,), or (1536 + 61 K,) for K > 2 classes. It begins with ten
-    scalars, whose indices are ``ROWS`` … ``NOW``; then come the wealth of the experts that bet from
-    the first row on, of late experts, and the tree of shifts. For K > 2 the bets on the top class
-    are followed by bets on all classes.
+    The wealth of each expert is its prior share. The state is a vector of shape (1482,), or (1536 +
+    61 K,) for K > 2 classes. It begins with ten scalars, whose indices are ``ROWS`` … ``NOW``; then
+    come the wealth of the experts that bet from the first row on, of late experts, and the tree of
+    shifts. For K > 2 the bets on the top class are followed by bets on all classes.
     """
     two = np.zeros(TWO_CLASSES)
     two[KEPT] = 1.0

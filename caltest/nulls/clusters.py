@@ -604,7 +604,11 @@ class VoteDraws:
 
     @cached_property
     def _equal(self) -> IntArray:
-        """Places, in ``_spread``, of the items whose votes are all drawn equal, integers."""
+        """Places of the items whose votes are all drawn equal, integers.
+
+        They are items with a dependence λ near 1; places are counted among the items whose
+        probabilities are drawn anew (``_spread``).
+        """
         return np.flatnonzero(self.degree[self._spread] > ALL_EQUAL)
 
     @cached_property
