@@ -107,6 +107,15 @@ def nested(hospitals, patients, rows, shares, level, rng):
     return two_classes(p), (ndtr(z) < p).astype(int), both.get(level, both)
 
 
+def loans(borrowers, quarters, rng):
+    """Borrowers of constant hazard, in each quarter before their default: is it within a year?"""
+    risk = rng.beta(1, 14, borrowers)
+    default = rng.exponential(1, borrowers) / (-np.log1p(-risk) / 4)
+    wait = default[:, None] - np.arange(quarters)
+    borrower, _ = rows = np.nonzero(wait > 0)
+    return two_classes(risk[borrower]), (wait[rows] <= 4).astype(int), borrower
+
+
 def sloped(rng):
     """50 clusters of five independent rows of slope 0.6: power."""
     p = rng.random(250)
@@ -185,8 +194,14 @@ NESTED = [
 ]
 #: Patients alone are named although hospitals depend: nothing is promised.
 TOO_FINE = NESTED[-4:-1]
+ENDING = [
+    Design(f"1000 borrowers, {words}", 2, partial(loans, 1000, quarters), EVENT)
+    for words, quarters in (("up to six quarters each", 6), ("the first quarter of each", 1))
+]
+#: Sizes of clusters depend on outcomes: audits call a rejection in doubt, nothing is promised.
+IN_DOUBT = ENDING[:1]
 POWER = Design("independent, 50 × 5, slope 0.6", 2, partial(sloped), EVENT)
-DATA = {design.name: design for design in [*DESIGNS, *NESTED, POWER]}
+DATA = {design.name: design for design in [*DESIGNS, *NESTED, *ENDING, POWER]}
 
 
 def tests(design):
@@ -215,9 +230,9 @@ def measure(design, wanted, rng):
 def page(found):
     """Return the page, and the cells that broke their promise."""
     columns = [*DESIGNS[0].tests, "interval"]
-    open_ended = [POWER, *TOO_FINE]
+    open_ended = [POWER, *TOO_FINE, *IN_DOUBT]
     claims = sum(len(tests(DATA[name])) for name in found.shown if DATA[name] not in open_ended)
-    rows, levels, power, rates, broken = [], [], [], [], []
+    rows, levels, ends, power, rates, broken = [], [], [], [], [], []
     for name in found.shown:
         cells, design = [], DATA[name]
         for test in columns:
@@ -232,12 +247,18 @@ def page(found):
                 if rate > largest_rate(LIMIT, found.trials(name, test), claims):
                     cells[-1] = f"**{rate:.3f}**"
                     broken.append(f"{name}, {test}: {rate:.3f}")
-        kind = power if design is POWER else levels if design in NESTED else rows
+        kind = (
+            power if design is POWER
+            else levels if design in NESTED
+            else ends if design in ENDING
+            else rows
+        )  # fmt: skip
         kind.append([name, found.sets(name), *cells])
     head = ["how rows depend, clusters", "data sets", *columns]
     words = {"mean": np.mean(rates), "worst": max(rates), "count": len(rates)}
     text = HEADER.format(**words, **opening(found))
-    parts = [*table(head, rows), "", LEVELS_WORDS, *table(head, levels)]
+    parts = [*table(head, rows), "", LEVELS_WORDS, *table(head, levels), "", ENDING_WORDS]
+    parts += table(head, ends)
     text += "\n".join([*parts, "", "## Power\n", *table(head, power)])
     return text.rstrip() + "\n", broken
 
@@ -265,6 +286,14 @@ hospital and one for the patient, with the shares of variance that are named. Wh
 hospital depend, name the hospital, or both columns. The column of patients alone is right only
 where hospitals do not depend (share 0); the other lines with patients alone show what the mistake
 costs. They are not promised, and do not count in the rates above.
+"""
+ENDING_WORDS = """## Rows that end with the event
+
+Each borrower has one row a quarter until the default, and every row asks whether it comes within
+four quarters. Borrowers with a default have fewer rows: sizes of clusters depend on outcomes, and
+no null for clusters allows for that. An audit compares outcomes of small and large clusters and
+reports such a rejection as *in doubt*; the first line is not promised, and does not count in the
+rates above. The first row of each cluster is a sample whose size depends on nothing.
 """
 STUDY = Study("clustered", DATA, tests, measure, page, sets=400, quick=4)
 if __name__ == "__main__":

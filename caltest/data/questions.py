@@ -351,8 +351,8 @@ def design_effect(part: FloatArray, groups: Iterable[IntArray]) -> float:
     """
     apart, largest = float(part @ part), 1.0
     for rows in groups if apart > 0.0 else ():
-        sums = np.bincount(rows + 1, part)
-        largest = max(largest, float(sums @ sums) / apart)
+        sums, alone = np.bincount(rows + 1, part)[1:], part[rows < 0]
+        largest = max(largest, float(sums @ sums + alone @ alone) / apart)
     return largest
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import caltest as ct
 from caltest.data import doubts, ends, spare_columns
-from caltest.data.questions import Column, Rows
+from caltest.data.questions import Column, Rows, design_effect
 from caltest.errors import DoubtfulInputError
 
 
@@ -290,6 +290,13 @@ def test_a_second_family_of_columns_is_asked_about():
     columns = {f"raw_{k}": probs[::-1, k] for k in range(3)}
     rows = rows_of(probs, np.zeros(300, dtype=int), said={"probs": "p0, p1, p2"}, **columns)
     assert options_of(spare_columns.second_set(rows))[1] == {"probs": "raw_0, raw_1, raw_2"}
+
+
+def test_rows_in_no_cluster_count_one_by_one_in_the_design_effect():
+    part, pairs = np.ones(6), np.array([0, 0, -1, -1, -1, -1])
+    assert design_effect(part, [pairs]) == (2**2 + 4) / 6
+    assert design_effect(part, [np.full(6, -1)]) == 1.0
+    assert design_effect(part, [pairs, np.zeros(6, int)]) == 6.0
 
 
 def test_cumulative_columns_are_asked_about_with_their_differences():
