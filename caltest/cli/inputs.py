@@ -21,6 +21,7 @@ from caltest.cli.layout import VERBOSE, in_brief
 from caltest.cli.remedies import Refusal, command
 from caltest.data.utilities import Threshold, Utility
 from caltest.errors import Reading
+from caltest.results.decisions import FORMULAS
 
 if TYPE_CHECKING:
     from caltest.results import Result
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 #: What a command returns: what to print, and the exit code.
 Outcome: TypeAlias = "tuple[Result | str, int]"
 
-#: Bytes of a file from which on it is read in batches.
-BYTES_OF_BATCHES = 2**29
+#: Bytes of files from which on they are read in batches: one file, and several.
+BYTES_OF_BATCHES, BYTES_OF_PARTS = 2**29, 2**24
 
 #: The share of rows that may lack a prediction or an outcome where nobody has said so.
 MISSING_SHARE = 0.01
@@ -68,12 +69,15 @@ def settings(verb: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any
     return {name: options[name] for name in names}
 
 
-def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.Tally:
+def read(
+    options: dict[str, Any], paired: bool = False, sums: bool = False
+) -> ct.Predictions | ct.Tally:
     """Read the predictions that a command's options name, or the embedded example.
 
     ``options`` are the values of the command's options by Python name, such as "file" and "label".
-    The result is a tally (sums over fine bins) if files hold more than 512 MB or ``resume`` is set,
-    as they are then read by batches, else predictions. A few incomplete rows are left out with a
+    The result is a tally (sums over fine bins) if files are read by batches, else predictions: with
+    ``resume``, above ``BYTES_OF_BATCHES``, and, where ``sums`` are as good as rows to the command
+    and to the options, for several files above ``BYTES_OF_PARTS``. A few incomplete rows are left out with a
     note, unless rows are ``paired`` with rows of another file. Refusal, an error of the command
     line, for options that do not fit together; otherwise errors are those of
     :func:`read_predictions`.
@@ -90,7 +94,8 @@ def read(options: dict[str, Any], paired: bool = False) -> ct.Predictions | ct.T
 
     parts = parts_of(files)
     size = sum(part.stat().st_size for part in parts if part.is_file())
-    if not options.get("resume") and size <= BYTES_OF_BATCHES:
+    sums = sums and len(parts) > 1 and _takes_sums(options)
+    if not options.get("resume") and size <= (BYTES_OF_PARTS if sums else BYTES_OF_BATCHES):
         choices = options if paired else leniency(options)
         return read_file(parts if len(parts) > 1 else parts[0], choices)
     for name in (name for name in NEEDING_ALL_ROWS if options.get(name)):
@@ -115,16 +120,40 @@ def _scanned(
     which ``lens``, ``whole``, ``resume``, ``verify`` and ``statistic`` count. StatisticError,
     before anything is read, for a statistic that needs rows.
     """
-    if options.get("statistic") is not None:
-        from caltest.statistics.prepared import prepare
-        from caltest.tallies import problem_of_tally
-
-        # What no tally can say is refused before hours of reading.
-        few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
-        prepare(options["statistic"], problem_of_tally(few))
+    _prepare_on_tally(options.get("statistic"))  # refuse before hours of reading
     arguments |= {"resume": options.get("resume"), "verify": bool(options.get("verify"))}
     arguments["lens"] = options.get("lens") or (None if options.get("whole") else "usual")
     return ct.scan(files, *columns, **arguments)
+
+
+def _takes_sums(options: dict[str, Any]) -> bool:
+    """Return whether a tally can answer a command with these options, values by Python name.
+
+    It cannot where an option needs rows, a null distribution or method of an interval is named, or
+    the statistic has no form for sums.
+    """
+    if any(options.get(name) for name in (*NEEDING_ALL_ROWS, "costs")):
+        return False
+    if {options.get("null"), options.get("method")} - {None, "auto"}:
+        return False
+    try:
+        _prepare_on_tally(options.get("statistic"))
+    except ct.StatisticError:
+        return False
+    return True
+
+
+def _prepare_on_tally(statistic: Any) -> None:
+    """Raise StatisticError if a statistic needs rows.
+
+    ``statistic`` is the value of --statistic: a statistic, a name in ``FORMULAS``, or None.
+    """
+    from caltest.statistics.prepared import prepare
+    from caltest.tallies import problem_of_tally
+
+    if statistic is not None and statistic not in FORMULAS:
+        few = ct.Tally.of([0.25, 0.5, 0.75, 0.5], [0, 1, 1, 0])
+        prepare(statistic, problem_of_tally(few))
 
 
 def utility_of(options: dict[str, Any], data: ct.Predictions | ct.Tally) -> Utility | None:

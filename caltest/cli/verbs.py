@@ -74,15 +74,16 @@ def audit(**options: Any) -> Outcome:
 
     Without FILE, an embedded example is used: a neural network on noisy handwritten digits. With
     --tolerance the verdict says whether the error matters, and --fail-on-miscalibration decides by
-    that. Several files, or a pattern such as 'part-*.parquet', are rows of one model. Above 512 MB,
-    or with --resume, they are read in batches, and only sums over fine bins are kept.
+    that. Several files, or a pattern such as 'part-*.parquet', are rows of one model. Several files
+    above 16 MB, one above 512 MB and those with --resume are read in batches, and only sums over
+    fine bins are kept; options that need rows keep the rows of up to 512 MB.
 
     \f
 
     Click calls this function; ``options`` are the values of the command's options by Python name.
     It returns (report or text to print, exit code).
     """  # noqa: D301
-    data = read(options | {"whole": True})
+    data = read(options | {"whole": True}, sums=True)
     options["costs"] = utility_of(options, data)
     report = ct.audit(data, **settings(ct.audit, options))
     doubts = [note.clusters for note in data.notes if isinstance(note, DependenceDoubt)]
@@ -151,7 +152,7 @@ def test(alpha: float, **options: Any) -> Outcome:
     ``options`` are the values of all other options by Python name. It returns (result or text to
     print, exit code).
     """  # noqa: D301
-    data = read(options)
+    data = read(options, sums=True)
     if options["statistic"] == "slope":
         fit = ct.cox_recalibration(data, lens=options["lens"])
         return finish(fit, fit.lr_slope_pvalue <= alpha, options)
@@ -190,7 +191,7 @@ def interval(**options: Any) -> Outcome:
     Click calls this function; ``options`` are the values of the command's options by Python name.
     It returns (result or text to print, exit code).
     """  # noqa: D301
-    data = read(options)
+    data = read(options, sums=True)
     if options["statistic"] in FORMULAS:
         return _of_regression(data, options)
     result = ct.confidence_interval(data, **settings(ct.confidence_interval, options))
@@ -680,7 +681,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
             _refuse_shared(files, options)
         parts = dict(zip(names, (file, (against,)), strict=False))
         data = read_models(
-            parts, options, lambda part, choices: read({**choices, "file": part}, True)
+            parts, options, lambda part, choices: read({**choices, "file": part}, True, sums=True)
         )
     elif len(file) > 1:
         words = "--against is compared row by row with one FILE, or say --unpaired"

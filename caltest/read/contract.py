@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from caltest.data.followup import Recorded
@@ -228,7 +229,7 @@ class Chosen:
     #: Whether the probability is that an answer is right.
     about_answers: bool = False
 
-    @property
+    @cached_property
     def used(self) -> set[str]:
         """Names of the columns of the table that any of the chosen expressions uses."""
         return {root for listed in self.terms.values() for term in listed for root in term.roots}

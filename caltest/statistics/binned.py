@@ -675,7 +675,8 @@ class MultiScale(Statistic):
 
     def prepare(self, problem: Problem) -> Scales:
         n, two = problem.n, problem.n_classes == 2
-        scales = self.scales or tuple(2**b for b in range(1, max(2, n.bit_length())))
+        finest = max(2, min(n, MOST_BINS).bit_length())
+        scales = self.scales or tuple(2**b for b in range(1, finest))
         if self.scales is None and problem.grid is not None:
             # Only where micro-cells end can bins end.
             scales = tuple(m for m in scales if problem.grid % m == 0)

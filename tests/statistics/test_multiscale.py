@@ -23,6 +23,11 @@ def test_standardised_exactly(k, n):
         assert (law.mean(), law.std()) == pytest.approx((0.0, 1.0), rel=1e-12, abs=1e-12)
 
 
+def test_a_million_rows_have_no_scale_finer_than_the_bins_that_there_may_be():
+    halves = problem_of(seen(np.full((2**20, 2), 0.5)))
+    assert MultiScale().prepare(halves).m.max() == 2**19
+
+
 def test_data_that_cannot_vary_are_refused():
     for probs in ([[0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0, 0.0]] * 4):
         with pytest.raises(StatisticError, match="no scale has a cell of two rows"):

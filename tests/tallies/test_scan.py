@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.cli import inputs
 from caltest.data import doubts
 from caltest.data.questions import Rows
 from caltest.errors import DoubtfulInputError
@@ -190,6 +191,33 @@ def test_commands_refuse_what_needs_rows_before_reading(parts, refused, monkeypa
     kept = ("--resume", parts / "state")
     refused("needs the rows", "test", parts / "part-*.parquet", "--statistic", "SKCE()", *kept)
     refused("--by needs rows in memory", "audit", parts / "part-*.parquet", "--by", "id", *kept)
+
+
+@pytest.mark.parametrize(
+    ("words", "batches"),
+    [
+        ("audit", True),
+        ("test", True),
+        ("test --statistic Kuiper()", True),
+        ("test --statistic slope", True),
+        ("interval", True),
+        ("gate --tolerance 0.1", True),
+        ("test --by id", False),
+        ("test --statistic SKCE()", False),
+        ("test --null RedrawLabels()", False),
+        ("interval --method bootstrap", False),
+    ],
+)
+def test_large_parts_are_counted_in_batches_unless_rows_are_asked_for(
+    parts, run, monkeypatch, words, batches
+):
+    monkeypatch.setattr(inputs, "BYTES_OF_PARTS", 1000)
+    scanned, scan = [], ct.scan
+    monkeypatch.setattr(ct, "scan", lambda *a, **k: scanned.append(a) or scan(*a, **k))
+    verb, *options = words.split()
+    run(verb, parts / "part-*.parquet", *options)
+    run(verb, parts / "part-0.parquet", *options)  # one file is read whole
+    assert len(scanned) == batches
 
 
 @pytest.fixture
