@@ -48,6 +48,7 @@ from caltest.reports.findings import (
     Judged,
     StatisticAndLens,
     TestAnswer,
+    defined,
     direction_of,
     means_of,
     null_of,
@@ -219,6 +220,7 @@ def audited(
             data, agenda, answers = _answers(data, agenda, draws, alpha)
             adjusted = holm([pvalue for _, pvalue, _ in answers])
         else:
+            agenda = [kept for question in agenda if (kept := defined(question, data))]
             answers, adjusted = _together(data, agenda, draws, alpha)
         bounded = tolerance is not None or data.followup is None
         if not data.has_rows or (bounded and not data.multilabel):
@@ -333,19 +335,28 @@ def _answers(
 
     Return (data, questions, answers), with an answer (tests, p-value, further result or None) for
     each question. A question on subgroups or segments that cannot be tested is dropped, and its
-    reason becomes a note of ``data``, the rows or the tally. ``agenda`` lists the questions, each
-    with the (statistic, lens) pairs that answer it; ``draws`` holds n_resamples, rng and workers,
-    ``alpha`` is the level.
+    reason becomes a note of ``data``, the rows or the tally; statistics that are not defined for
+    these predictions are dropped without one. ``agenda`` lists the questions, each with the
+    (statistic, lens) pairs that answer it; ``draws`` holds n_resamples, rng and workers, ``alpha``
+    is the level.
     """
-    answered, answers = [], []
+    answered, answers = list[AuditQuestion](), list[TestAnswer]()
     for question in agenda:
+        asked = question
         try:
-            answers.append(_ask_one(data, question, draws, alpha))
-            answered.append(question)
+            answer = _ask_one(data, question, draws, alpha)
         except StatisticError as error:
-            if question.kind not in ("groups", "segments"):
+            if question.kind in ("groups", "segments"):
+                data = replace(data, notes=(*data.notes, str(error)))
+                continue
+            kept = defined(question, data)
+            if kept == question:
                 raise
-            data = replace(data, notes=(*data.notes, str(error)))
+            if kept is None:
+                continue
+            asked, answer = kept, _ask_one(data, kept, draws, alpha)
+        answered.append(asked)
+        answers.append(answer)
     return data, answered, answers
 
 

@@ -189,7 +189,8 @@ def questions(
     An AuditQuestion has its words, its kind and the (statistic, lens) pairs that answer it. The
     headline question comes first. The number depends on the classes, on subgroups, features, items
     and ``costs``, a utility or None; a question is left out if ``data`` are a tally that cannot
-    answer it.
+    answer it. Whether every statistic is defined is left to :func:`defined`, which takes as long as
+    preparing it for a test.
     """
     agenda = _agenda(data)
     headline = agenda[0]
@@ -207,7 +208,7 @@ def questions(
     if costs is not None:
         agenda.append(_in_users_units(data, costs))
     asked = [question for question in agenda if _answerable(data, question)]
-    return _defined(asked, data), [each.lens for each in agenda if each not in asked]
+    return asked, [each.lens for each in agenda if each not in asked]
 
 
 def _answerable(data: RowsOrTally, question: AuditQuestion) -> bool:
@@ -292,28 +293,23 @@ def _in_users_units(data: RowsOrTally, costs: UtilityLike) -> AuditQuestion:
     return AuditQuestion.of(Canonical(), "costs", words, statistic, suffix=" costs")
 
 
-def _defined(agenda: list[AuditQuestion], data: RowsOrTally) -> list[AuditQuestion]:
-    """Return the questions without statistics that these predictions leave undefined.
+def defined(question: AuditQuestion, data: RowsOrTally) -> AuditQuestion | None:
+    """Return the question without statistics that these predictions leave undefined.
 
-    ``agenda`` are the questions, each with the (statistic, lens) pairs that answer it; ``data`` are
-    the rows or the tally. An undefined statistic is, for example, the slope if all predictions are
-    0 or 1. A question without any statistic left is dropped.
+    ``question`` has the (statistic, lens) pairs that answer it; ``data`` are the rows or the tally.
+    An undefined statistic is, for example, the slope if all predictions are 0 or 1. None if no
+    statistic is left.
     """
-    answerable = []
-    for question in agenda:
-        if question.kind not in ("shape", "score", "levels", "items", "costs"):
-            answerable.append(question)  # an error always has a meaning
-            continue
-        sums, pairs = data, list[StatisticAndLens]()
-        if question.kind == "shape":
-            sums = sums_of(data, question.pairs[0][1])
-        for statistic, lens in question.pairs:
-            with suppress(StatisticError):
-                source = rows_where_needed(sums, [(statistic, lens)])
-                prepare(statistic, Analysis.through(lens, source).problem)
-                pairs.append((statistic, lens))
-        answerable += [replace(question, pairs=tuple(pairs))] if pairs else []
-    return answerable
+    if question.kind not in ("shape", "score", "levels", "items", "costs"):
+        return question  # an error always has a meaning
+    sums = sums_of(data, question.pairs[0][1]) if question.kind == "shape" else data
+    pairs = list[StatisticAndLens]()
+    for statistic, lens in question.pairs:
+        with suppress(StatisticError):
+            source = rows_where_needed(sums, [(statistic, lens)])
+            prepare(statistic, Analysis.through(lens, source).problem)
+            pairs.append((statistic, lens))
+    return replace(question, pairs=tuple(pairs)) if pairs else None
 
 
 # ------------------------------------------------------------------------------

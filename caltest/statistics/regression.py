@@ -726,9 +726,12 @@ def _covariance(
     """
     f = p if left is None else left * p
     g = p if right is None else right * p
-    both = f if right is None else f * right
     apart = -(f * w[:, None]).T @ g
-    others = (both * w[:, None]).T @ p
+    if left is None and right is None:
+        others = -apart
+    else:
+        both = f if right is None else f * right
+        others = (both * w[:, None]).T @ p
     np.fill_diagonal(others, 0.0)
     np.fill_diagonal(apart, others.sum(axis=1))
     return np.asarray(apart)
