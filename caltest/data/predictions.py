@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -575,7 +576,7 @@ class Predictions(NamedClasses):
             impossible &= self.followup.status != UNKNOWN
         return np.flatnonzero(impossible)
 
-    @property
+    @cached_property
     def n_clusters(self) -> int | None:
         """Number of clusters; None without clusters, also where each row is one of its own."""
         if self.clusters is None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import FloatArray, IntArray
-from caltest._base.arrays import AnyArray, largest, quarters
+from caltest._base.arrays import AnyArray, by_code, largest, quarters
 from caltest.data import Predictions
 from caltest.data.facts import by_appearance
 from caltest.errors import StatisticError
@@ -213,6 +213,11 @@ class Agreement:
         """Number of rows of each of the G clusters, shape (G,)."""
         return np.bincount(self.cluster)
 
+    @cached_property
+    def reader(self) -> AgreementReader:
+        """Reader that computes ρ and its parts from redrawn binary outcomes."""
+        return AgreementReader.of(self)
+
     def size_effect(self) -> float:
         """Return z of the association between cluster sizes and the residuals in the clusters.
 
@@ -259,7 +264,7 @@ class Agreement:
         """
         draw = dependent(self.data, step / AGREEMENT_STEPS, self.coupling)
         if isinstance(draw, Lanes):
-            read = AgreementReader.of(self)
+            read = self.reader
             return draw.laid(read.order).gathered(read, AGREEMENT_SEED, 0, AGREEMENT_DRAWS)
         parts = [
             np.stack([self.correlation(labels, centred) for centred in (True, False)], axis=1)
@@ -467,7 +472,7 @@ class AgreementReader:
 
         O(n log n) for n rows.
         """
-        order = np.argsort(a.cluster, kind="stable")
+        order = by_code(a.cluster)
         ordered = a.cluster[order]
         starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), order.size)
         quarter, size, w, p = a.quarter[order], a.size[order], a.weights[order], a.probs[order, 0]

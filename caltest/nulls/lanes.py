@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._base import BoolArray, FloatArray, IntArray
-from caltest._base.arrays import AnyArray
+from caltest._base.arrays import AnyArray, by_code
 from caltest.data.followup import COMPETING, EVENT, Censoring
 
 # ------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ class SharedLanes(Lanes):
         the common draw backwards. With a ``horizon`` above 1 ``cluster`` holds times, and rows
         within so many share draws. O(n log n).
         """
-        order = np.argsort(cluster[0], kind="stable")
+        order = by_code(cluster[0])
         upto, reach = cumulative(probs)[order, 0], sharing[-1][order]
         second = cluster[1][order] if len(cluster) > 1 else NO_ROWS
         return cls(
