@@ -77,9 +77,9 @@ def read(
     ``options`` are the values of the command's options by Python name, such as "file" and "label".
     The result is a tally (sums over fine bins) if files are read by batches, else predictions: with
     ``resume``, above ``BYTES_OF_BATCHES``, and, where ``sums`` are as good as rows to the command
-    and to the options, for several files above ``BYTES_OF_PARTS``. A few incomplete rows are left out with a
-    note, unless rows are ``paired`` with rows of another file. Refusal, an error of the command
-    line, for options that do not fit together; otherwise errors are those of
+    and to the options, for several files above ``BYTES_OF_PARTS``. A few incomplete rows are left
+    out with a note, unless rows are ``paired`` with rows of another file. Refusal, an error of the
+    command line, for options that do not fit together; otherwise errors are those of
     :func:`read_predictions`.
     """
     check_out(options)

@@ -411,10 +411,11 @@ def by_appearance(clusters: IntArray | None) -> IntArray:
     Random draws then do not depend on the names of the clusters.
     """
     assert clusters is not None
-    n = clusters.size
-    low, high = (int(clusters.min()), int(clusters.max())) if n else (0, -1)
-    few = high - low <= 4 * n  # sorting takes ten times as long
-    codes = clusters - low if few else np.unique(clusters, return_inverse=True)[1].ravel()
+    codes, n = clusters, clusters.size
+    whole = clusters.dtype.kind == "i" and n > 0
+    low, high = (int(codes.min()), int(codes.max())) if whole else (0, 0)
+    few = whole and high - low <= 4 * n  # sorting takes ten times as long
+    codes = codes - low if few else np.unique(codes, return_inverse=True)[1].ravel()
     first = np.full(codes.max(initial=-1) + 1, n)
     first[codes[::-1]] = np.arange(n)[::-1]  # the last assignment to a code stands
     number = np.empty_like(first)
