@@ -567,7 +567,7 @@ class ClusterSummary(Record):
 
         Redrawn labels are as many as were observed. Where outcomes decide how many rows a cluster
         has, as when its rows end with the event, calibrated predictions are rejected too often:
-        :class:`~caltest.MultiScale` rejected 16 of 30 panels of 1000 clusters of 1 to 6 rows.
+        :class:`~caltest.MultiScale` rejected .54 of panels of 1000 clusters of 1 to 6 rows.
         A row drawn from each cluster is no remedy, because rows of small clusters are then drawn
         more often. The first row is one, as no outcome has chosen it.
         """
