@@ -7,7 +7,8 @@ outputs and returns the exit code. Refusals carry readings, which become ``run:`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 
 import caltest as ct
 from caltest._base.saving import write_file
+from caltest._base.written import DependenceDoubt
 from caltest.cli.layout import VERBOSE, in_brief
 from caltest.cli.remedies import Refusal, command
 from caltest.data.utilities import Threshold, Utility
@@ -272,17 +274,10 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     name, and ``reader`` is a function with the arguments of :func:`read_predictions`, which is the
     default. Its result is returned, and its errors pass.
     """
-    known = signature(ct.read_predictions).parameters.keys() - {
-        "source",
-        "probs",
-        "label",
-        "classes",
-    }
+    known = signature(ct.read_predictions).parameters.keys() - {"source", "probs", "label"}
     arguments = {name: value for name, value in options.items() if name in known}
     absent = (type(None), bool, tuple)  # 0 is a number, though equal to False
     arguments = {k: v for k, v in arguments.items() if v or not isinstance(v, absent)}
-    if options["classes"] is not None:
-        arguments["classes"] = classes_of(options["classes"])
     if reader is None:  # rows that are paired with others stay, as do rows that are to be kept
         arguments.setdefault("rounded", False)
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
@@ -387,14 +382,6 @@ def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
     return bool(((z < 0.0) | (z > 1.0)).any())
 
 
-def classes_of(text: str) -> list[int] | list[str]:
-    """Return class names from a list such as "a,b,c" or "0,…,9"; whole numbers as integers."""
-    names = [name.strip() for name in text.replace("...", "…").split(",")]
-    if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
-        return list(range(int(names[0]), int(names[2]) + 1))
-    return list(map(int, names)) if all(name.isdecimal() for name in names) else names
-
-
 def this_command(**options: Any) -> str:
     """Return this command line with other options, as text to be pasted into a shell.
 
@@ -409,6 +396,16 @@ def this_command(**options: Any) -> str:
     return command(context.obj, reading, context.parent.command)
 
 
+def clusters_call(notes: Iterable[str]) -> str:
+    """Return this command line with the clusters that a doubt among ``notes`` names, or "".
+
+    It is also "" for a command that takes no clusters.
+    """
+    named = [n.clusters for n in notes if isinstance(n, DependenceDoubt) and n.clusters]
+    takes = any(each.name == "clusters" for each in click.get_current_context().command.params)
+    return this_command(clusters=named[0]) if named and takes else ""
+
+
 def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     """Write the requested report file; return (result or text to print, exit code).
 
@@ -417,6 +414,8 @@ def finish(result: Result, failed: int, options: dict[str, Any]) -> Outcome:
     command's options by Python name, of which "out" is the file or None; with --quiet or --json the
     text to print stands in the place of the result.
     """
+    if call := clusters_call((*result.notes, *getattr(result, "doubts", ()))):
+        result = replace(result, clusters_call=call)
     if options["out"] is not None:
         write = {".json": result.to_json, ".md": result.to_markdown, ".tex": result.to_latex}
         text = write.get(options["out"].suffix.lower(), result.__str__)()

@@ -385,7 +385,12 @@ def flag(name: str, *more: str, help: str, **extra: Any) -> Callable[..., Any]:
     return option(name, *more, is_flag=True, help=help, **{"group": "Input"} | extra)
 
 
-SHEET = option("--sheet", metavar="NAME", group="Input", rare=True, help="Excel sheet to read.")
+SHEET = options_of(
+    option("--sheet", metavar="NAME", group="Input", rare=True, help="Excel sheet to read."),
+    option("--decimal", type=click.Choice([".", ","]), group="Input", rare=True,
+           help="Decimal mark of a text file; the other marks thousands.",
+           show_default="found in the first rows"),
+)  # fmt: skip
 
 #: Where predictions and labels are: every command that reads rows.
 ROW_OPTIONS = options_of(

@@ -28,7 +28,7 @@ ENDED_FLAGS = ("--percent", "--one-model")
 #: The command that takes every option of a reading, and those of one FILE in whose place it stands.
 ALL_READINGS, OF_ONE_FILE = (
     "audit",
-    (*("segments", "monitor", "test", "interval", "gate", "plot", "compare"),),
+    (*("segments", "monitor", "test", "interval", "gate", "plot", "compare", "report"),),
 )
 
 

@@ -26,6 +26,7 @@ from caltest.cli import options as o
 from caltest.cli.inputs import (
     Outcome,
     check_out,
+    clusters_call,
     finish,
     leniency,
     read,
@@ -43,6 +44,7 @@ from caltest.errors import Reading
 from caltest.inference.comparison import HYPOTHESES
 from caltest.inference.interval import INTERVAL_METHODS, SIDES
 from caltest.reports.findings import of_other_label
+from caltest.results.base import CLUSTERS_CALL
 from caltest.results.decisions import FORMULAS
 
 command = partial(click.command, cls=Verb)
@@ -86,18 +88,30 @@ def audit(**options: Any) -> Outcome:
     data = read(options | {"whole": True}, sums=True)
     options["costs"] = utility_of(options, data)
     report = ct.audit(data, **settings(ct.audit, options))
-    doubts = [note.clusters for note in data.notes if isinstance(note, DependenceDoubt)]
-    clusters = {"clusters": doubts[0]} if any(doubts[:1]) else {}
-    if report.unsearched and len(options["file"]) == 1:
-        others = {"verb": "segments", "by": None} if report.folds is None else None
-        if others:
-            report = replace(report, unsearched=_searchable(options))
-    if report.unsearched and len(options["file"]) == 1:
-        call = this_command(**(others or {"by": report.unsearched[0]}), **clusters)
-        report = replace(report, search_call=call)
-    if clusters:
-        report = replace(report, clusters_call=this_command(**clusters))
+    report = _with_calls(report, data.notes, options)
     return finish(report, report.verdict.exit_code, options)
+
+
+def _with_calls(
+    report: ct.AuditReport, notes: Sequence[str], options: dict[str, Any]
+) -> ct.AuditReport:
+    """Return an audit with the commands that go on: with clusters of a doubt, and a search.
+
+    ``notes`` are those of the data, and ``options`` the values of the command's options by name.
+    """
+    call = clusters_call(notes)
+    doubts = [n.clusters for n in notes if isinstance(n, DependenceDoubt)] if call else []
+    clusters = {"clusters": doubts[0]} if doubts else {}
+    report = replace(report, clusters_call=call)
+    if not report.unsearched or len(options["file"]) != 1:
+        return report
+    others = {"verb": "segments", "by": None} if report.folds is None else None
+    if others:
+        report = replace(report, unsearched=_searchable(options))
+    if report.unsearched:
+        again = this_command(**(others or {"by": report.unsearched[0]}), **clusters)
+        report = replace(report, search_call=again)
+    return report
 
 
 #: Cells by which it is decided which columns can be searched for segments, about at most, and rows.
@@ -337,7 +351,6 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
 @o.FILES
 @option("--recalibrated", type=click.Path(path_type=Path), group="Input",
         help="The same rows, recalibrated.")  # fmt: skip
-@o.MULTILABEL
 @o.BY
 @o.DESIGN
 @o.FOLLOWUP
@@ -402,6 +415,15 @@ def report(recalibrated: Path | None, name: str | None, **options: Any) -> Outco
     arguments = settings(ct.report, options) | {"name": name or called, "recalibrated": after}
     arguments |= words_of(options, data, called)
     page = ct.report(data, **arguments)
+    before, audited = page.audit, _with_calls(page.audit, data.notes, options)
+    sections = tuple(
+        replace(part, results=tuple(audited if r is before else r for r in part.results))
+        for part in page.sections
+    )
+    page = replace(page, audit=audited, sections=sections)
+    if audited.clusters_call:  # behind the doubt, with which the summary begins
+        call = CLUSTERS_CALL.format(audited.clusters_call)
+        page = replace(page, summary=(*page.summary[:1], call, *page.summary[1:]))
     page.save(options["out"])
     return finish(page, page.verdict.exit_code, options | {"out": None})
 
@@ -794,8 +816,9 @@ def _drawn(
 @column("--where", help='Rows to keep, such as "year = 2026".')
 @option("--least", type=click.FloatRange(0, 1), help="Smallest move that counts.",
         show_default="three steps of the grid of percents")  # fmt: skip
-@option("--step", type=click.FloatRange(0, 1, max_open=True), default=0.0, rare=True,
-        help="Grid of rounded forecasts: a strict bound.")  # fmt: skip
+@option("--step", type=click.FloatRange(0, 1, max_open=True), rare=True,
+        show_default="0.6 steps of that grid, 0 with --least",
+        help="What rounding may gain a bet.")  # fmt: skip
 @o.alpha("Probability of ever raising a false alarm.")
 @o.LEVEL_OPTION
 @o.SHEET
@@ -817,7 +840,7 @@ def revisions(file: Path, **options: Any) -> Outcome:
     from caltest.read.grade_tables import read_forecasts
 
     check_out(options | {"file": file})
-    names = ("ids", "time", "probs", "label", "groups", "where", "sheet", "as_is")
+    names = ("ids", "time", "probs", "label", "groups", "where", "sheet", "decimal", "as_is")
     rows = read_forecasts(file, **{name: options[name] for name in names})
     click.echo(f"{rows.note}\n", err=True)
     known = None if rows.outcomes is None else np.asarray(rows.outcomes)
@@ -829,7 +852,7 @@ def revisions(file: Path, **options: Any) -> Outcome:
         groups=rows.groups,
         dependent=options["dependent"],
         least="auto" if options["least"] is None else options["least"],
-        step=options["step"],
+        step="auto" if options["step"] is None else options["step"],
         as_is=options["as_is"],
     )
     result = data.test(alpha=options["alpha"], level=options["level"])

@@ -41,6 +41,20 @@ def marks(column: AnyArray) -> AnyArray:
     return column.astype(np.int64) if whole else column
 
 
+def listed_classes(classes: Sequence[object] | None) -> Sequence[object] | None:
+    """Return classes as they are, or as a list where one text names them, "a,b" or "0,…,9".
+
+    Whole numbers in a text become integers, and "…" or "..." between two of them stands for the
+    numbers in between. None stays None.
+    """
+    if not isinstance(classes, str):
+        return classes
+    names = [name.strip() for name in classes.replace("...", "…").split(",")]
+    if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():
+        return list(range(int(names[0]), int(names[2]) + 1))
+    return list(map(int, names)) if all(name.isdecimal() for name in names) else names
+
+
 def class_names(classes: Sequence[object] | None, n_classes: int) -> tuple[str, ...] | None:
     """Return the names of ``n_classes`` classes as distinct texts, or None where none are given.
 

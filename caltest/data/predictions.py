@@ -44,6 +44,7 @@ from caltest.data.facts import (
 from caltest.data.followup import UNKNOWN, Censoring, Followup
 from caltest.data.labels import (
     as_rows,
+    listed_classes,
     numbered,
     refuse_unequal,
     relabelled,
@@ -276,8 +277,9 @@ class Predictions(NamedClasses):
         labels : array_like of shape (n,), (n, 1) or (n, K)
             Integers 0 … K−1, booleans, one-hot rows, or the names given in ``classes``. Or
             :class:`Followup`: of a risk by a horizon, for rows not all followed until then.
-        classes : sequence, optional
-            The label values (strings or integers) in the order of the columns of ``probs``.
+        classes : sequence or str, optional
+            The label values (strings or integers) in the order of the columns of ``probs``; or one
+            text such as ``"no,yes"`` or ``"0,…,9"``.
         weights : array_like of shape (n,), optional
             Importance of each row, ≥ 0; tests look at the ratios. A row of weight 3 is one
             observation that counts three times, not three observations. Weights must not depend on
@@ -360,6 +362,7 @@ class Predictions(NamedClasses):
         facts |= {"ids": ids, "folds": folds, "features": features, "time": time}
         facts["items"] = items
         one_of("rounded", rounded, (True, False, "auto"))
+        classes = listed_classes(classes)
         options = (classes, horizon, pos_label, from_logits, renormalise, ordered)
         others = (*[*facts.values()][1:], *options)
         if all(other is None or other is False for other in others):

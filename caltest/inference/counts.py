@@ -46,6 +46,7 @@ def grade_tests(
     names: str | None = None,
     where: str | None = None,
     sheet: str | None = None,
+    decimal: Literal[".", ","] | None = None,
     as_is: bool = False,
     alternative: Literal["greater", "less", "two-sided"] = "greater",
     method: Literal["exact", "jeffreys"] = "exact",
@@ -74,6 +75,8 @@ def grade_tests(
         Keep the rows where this expression is true, such as ``"year = 2025"``.
     sheet : str, optional
         Sheet of an Excel file with several sheets of numbers.
+    decimal : {".", ","}, optional
+        Decimal mark of a text file; the other one marks thousands.
     as_is : bool, default False
         Take a row with a probability that is the sum of all others for a grade.
     alternative : {"greater", "less", "two-sided"}
@@ -121,7 +124,7 @@ def grade_tests(
     one_of("alternative", alternative, ("greater", "less", "two-sided"))
     one_of("method", method, ("exact", "jeffreys"))
     fraction("alpha", alpha)
-    with count_table(table, sheet) as counts:
+    with count_table(table, sheet, decimal) as counts:
         columns_of = {"n": n, "events": events, "probability": probability, "names": names}
         size, event_counts, p, labels, notes = read_grades(counts, columns_of, where, as_is)
     N, D = np.append(size, size.sum()), np.append(event_counts, event_counts.sum())

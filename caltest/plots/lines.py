@@ -388,6 +388,7 @@ SCORE_PARTS: dict[type, dict[str, int]] = {
 SAID: dict[GateVerdict, str] = {
     GateVerdict.PASSED: "✓ passed",
     GateVerdict.FAILED: "◆ failed",
+    GateVerdict.IN_DOUBT: "? in doubt",
     GateVerdict.CANNOT_TELL: "? cannot tell",
 }
 

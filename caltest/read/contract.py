@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from caltest.data.followup import Recorded
+from caltest.data.labels import listed_classes
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.expressions import FAMILY, Term, ends_of, in_order, key, quoted, terms_of
 
@@ -120,8 +121,10 @@ class Wanted:
     as_is: bool = False
     unit: float | None = None
     recorded: Recorded = "exact"
+    decimal: Literal[".", ","] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", listed_classes(self.classes))
         if self.multilabel:
             object.__setattr__(self, "probs", self.probs or "p_*")
             object.__setattr__(self, "label", self.label or "y_*")
@@ -134,12 +137,6 @@ class Wanted:
                 [Reading({"label": None}, "rows were followed for a time"),
                  Reading({"event": None, "competing": None}, "all outcomes were seen")],
             )  # fmt: skip
-        if follow and (self.time is None or self.horizon is None):
-            raise InvalidPredictionsError(
-                "an event needs the time that rows were followed for, and the horizon by which it "
-                "is predicted",
-                [Reading({"time": self.time or "COLUMN", "horizon": self.horizon or "NUMBER"})],
-            )
         if not follow and (self.competing is not None or self.strata is not None):
             raise InvalidPredictionsError(
                 "competing events and strata are for follow-up: name the event",
@@ -253,8 +250,8 @@ class Chosen:
 class UnclearColumnsError(InvalidPredictionsError):
     """Error if no column, or more than one, has a name that tells its role.
 
-    ``lacking`` is the role ("label", "probs" or "predicted_label"), and ``fitting`` are the names
-    of the columns that fit, () if none does.
+    ``lacking`` is the role ("label", "probs", "predicted_label", or "time" beside an event), and
+    ``fitting`` are the names of the columns that fit, () if none does.
     """
 
     def __init__(self, message: str, lacking: str, fitting: Sequence[str] = ()) -> None:
@@ -277,6 +274,12 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     InvalidPredictionsError
         When an option names no column, or several in the place of one.
     """
+    if wanted.event is not None and (wanted.time is None or wanted.horizon is None):
+        raise UnclearColumnsError(
+            "an event needs the time that rows were followed for, and the horizon by which it is "
+            "predicted",
+            "time",
+        )
     found: dict[str, list[Term]] = {}
     for option, value in wanted.columns.items():
         if option == "features" and value in ("*", ["*"]):

@@ -631,18 +631,28 @@ def as_decimals(values: FloatArray) -> FloatArray:
     return np.where(decimal.astype(values.dtype) == values, decimal, exact)
 
 
+#: Words in names of columns that hold hundredths of percents.
+BASIS = frozenset(("bp", "bps"))
+
+
 #: Least size of American odds.
 LEAST_AMERICAN_ODDS = 100.0
 
 
-def is_american(values: FloatArray) -> bool:
+def may_be_american(values: FloatArray) -> bool:
     """Return whether numbers (n,) may be American odds: whole, and none between −100 and 100.
 
-    Numbers below and above 0 have to occur.
+    Amounts of 100 and more may be American odds as well; see :func:`is_american`.
     """
     values = values[np.isfinite(values)]
     far = values.size > 0 and bool((np.abs(values) >= LEAST_AMERICAN_ODDS).all())
-    return far and bool((values % 1 == 0).all() and values.min() < 0.0 and values.max() > 0.0)
+    return far and bool((values % 1 == 0).all())
+
+
+def is_american(values: FloatArray) -> bool:
+    """Return whether numbers (n,) look like American odds: of both signs, none within ±100."""
+    both = bool((values < 0.0).any() and (values > 0.0).any())
+    return both and may_be_american(values)
 
 
 def of_american(values: FloatArray) -> FloatArray:

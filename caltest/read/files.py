@@ -7,7 +7,7 @@ requests of the command line and open tables, :func:`pooled` for several files o
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
@@ -26,7 +26,7 @@ from caltest.data.facts import as_times
 from caltest.data.followup import Recorded
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, StatisticError
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
-from caltest.read.expressions import described, key, listing, quoted, terms_of, words_of
+from caltest.read.expressions import Term, described, key, listing, quoted, terms_of, words_of
 from caltest.read.formats import FORMATS, Table, flat, open_table, retyped, unreadable
 from caltest.read.logs import of_repeated_samples, read_log
 from caltest.read.questioning import majority_note, questioned
@@ -80,6 +80,7 @@ def read_predictions(
     as_is: bool = False,
     unit: float | None = None,
     recorded: Recorded = "exact",
+    decimal: Literal[".", ","] | None = None,
 ) -> Predictions:
     """Read probabilities and labels from files or a table; the first note says how.
 
@@ -123,8 +124,9 @@ def read_predictions(
         In the place of a label, how many votes a row, then an item, has for each class: one column
         a class, matched by the ends of names (``votes_A`` to ``p_A``) or in the order of the
         classes; of two classes label 0 and label 1. See :meth:`Predictions.of_votes`.
-    classes : sequence, optional
-        Labels in the order of the columns of ``probs``, unless the columns are named by them.
+    classes : sequence or str, optional
+        Labels in the order of the columns of ``probs``, unless the columns are named by them; or
+        one text such as ``"no,yes"`` or ``"0,…,9"``.
     from_logits, renormalise, ordered : bool, default False
         As in :meth:`Predictions.of`.
     drop_missing : bool or float, default False
@@ -138,6 +140,10 @@ def read_predictions(
         Divide the log-likelihoods of lm-evaluation-harness by the characters of the options.
     format, sheet : str, optional
         Format of the file if its name does not say it, and the sheet of an Excel file.
+    decimal : {".", ","}, optional
+        Decimal mark of a text file; the other one marks thousands. By default the numbers in its
+        first rows tell, and columns such as 950 and 1.200, which can be read in two ways, are asked
+        about.
     as_is : bool, default False
         Read the input as it was asked for, also where its data say that it is meant otherwise; a
         note says so.
@@ -323,7 +329,12 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
         head = table.frame.head(ROWS_OF_HEAD).collect()
         cells = described(head.select(pl.exclude(FILE_COLUMN)))
         readings = suggested(head, wanted, error.lacking)
-        raise InvalidPredictionsError(f"{error}; the columns are {cells}", readings) from None
+        text = "; ".join(filter(None, (f"{error}; the columns are {cells}", table.left_out)))
+        raise InvalidPredictionsError(text, readings) from None
+    except InvalidPredictionsError as error:
+        if not table.left_out:
+            raise
+        raise InvalidPredictionsError(f"{error}; {table.left_out}", error.readings) from None
     taken = {
         r for o in ("probs", "label", "event") for t in chosen.terms.get(o, ()) for r in t.roots
     }
@@ -336,7 +347,49 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
         if not free:
             raise InvalidPredictionsError("no column is left that could be a feature")
         chosen = replace(chosen, terms={**chosen.terms, "features": terms_of(free, schema)})
+    if table.unclear and not wanted.as_is:
+        refuse_unclear_numbers(table, chosen.terms)
     return chosen
+
+
+#: Options whose columns are numbers; options in which only the order or the ratios of numbers
+#: count; those that are whole numbers; and those of at most 1, or percents.
+NUMERIC = frozenset({"probs", "weights", "time", "horizon", "votes", "features", "n", "events"})
+NUMERIC |= {"probability"}
+OF_RATIOS, WHOLE = frozenset({"weights", "features"}), frozenset({"n", "events"})
+FRACTIONS = frozenset({"probs", "probability"})
+
+
+def refuse_unclear_numbers(table: Table, terms: Mapping[str, Sequence[Term]]) -> None:
+    """Raise DoubtfulInputError for a column whose numbers can be read with or without thousands.
+
+    ``terms`` has the expressions by option. A column is asked about where it stands for numbers,
+    and the two readings, such as 1.2 and 1200, lead to other results.
+    """
+    for option, listed in terms.items():
+        for name, mark in table.unclear.items():
+            terms_with = [term for term in listed if name in term.roots]
+            plain = all(term.column is not None for term in terms_with)
+            if not terms_with or (plain and option not in NUMERIC):
+                continue
+            of_ratios = plain and option in OF_RATIOS
+            if mark.everywhere and mark.decimal and (of_ratios or option in FRACTIONS):
+                continue
+            cell = mark.cell
+            grouped, fraction = cell.replace(mark.mark, ""), cell.replace(",", ".")
+            other = "," if mark.mark == "." else "."
+            whole = option in WHOLE and float(fraction) % 1 != 0.0
+            readings = [Reading({"decimal": other}, f"{cell} in {name} is {grouped}" * (not whole))]
+            if mark.decimal and not whole:
+                small = f"{float(fraction):g}"
+                readings.append(Reading({"decimal": mark.mark}, f"{cell} in {name} is {small}"))
+            raise DoubtfulInputError(
+                f"{name} has {cell}, where {mark.mark!r} may mark decimals or thousands: name the "
+                "decimal mark, "
+                f"decimal={other!r} (--decimal {other}) or decimal={mark.mark!r} "
+                f"(--decimal {mark.mark})",
+                readings,
+            )
 
 
 def read_note(
@@ -465,6 +518,7 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
     files that are named twice or are copies, and for an unknown format.
     """
     one_of("format", wanted.format, (None, *FORMATS))
+    one_of("decimal", wanted.decimal, (None, ".", ","))
     with ExitStack() as stack:
         if is_in_memory(source):
             table = Table("", table_in_memory(source).lazy())
@@ -493,7 +547,7 @@ def opened_part(part: Path, wanted: Wanted) -> Iterator[Table]:
     :func:`read_predictions`, of which ``format``, ``sheet`` and those for logs count.
     FileNotFoundError and InvalidPredictionsError for a file that cannot be read.
     """
-    with open_table(part, wanted.format, wanted.sheet) as table:
+    with open_table(part, wanted.format, wanted.sheet, wanted.decimal) as table:
         if table.log:
             with naming(table.name):
                 table = read_log(table, wanted)
@@ -635,8 +689,10 @@ def pooled(tables: Sequence[Table]) -> Table:
     if lacking:
         notes.append(f"columns that not all files have are left out: {shortened(sorted(lacking))}")
     frame = pl.concat(frames, how="vertical_relaxed")
+    unclear = {n: mark for table in tables for n, mark in table.unclear.items() if n in names}
     log = tables[0].log if len({table.log for table in tables}) == 1 else ""
-    return Table("", frame, tuple(dict.fromkeys(notes)), log=log, parts=sizes)
+    notes = [*dict.fromkeys(notes)]
+    return Table("", frame, tuple(notes), log=log, parts=sizes, unclear=unclear)
 
 
 def _family_of(kind: Any) -> str:

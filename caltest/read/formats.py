@@ -32,7 +32,7 @@ import numpy as np
 from caltest._base.arrays import AnyArray
 from caltest._base.written import several
 from caltest.errors import InvalidPredictionsError, Reading
-from caltest.read.contract import LABELS
+from caltest.read.contract import LABELS, PROBABILITIES
 from caltest.read.expressions import key
 
 if TYPE_CHECKING:
@@ -43,13 +43,14 @@ class FileToOpen(NamedTuple):
     """File of a known format: its path, its name in messages, and what its opener may need.
 
     ``folder`` is a temporary folder for corrected copies. ``sheet`` is the sheet of an Excel file,
-    None if none is named.
+    and ``decimal`` the decimal mark of a text file; None if none is named.
     """
 
     path: Path
     name: str
     folder: Path
     sheet: str | None = None
+    decimal: str | None = None
 
 
 class Format(NamedTuple):
@@ -117,6 +118,20 @@ NAMES_OF_ARRAYS = {
 WIDEST = 5000
 
 
+class UnclearMark(NamedTuple):
+    """Mark in the numbers of a text column that may be of decimals or of thousands.
+
+    ``cell`` is the first number with it, such as "1.200", and ``mark`` the comma or point;
+    ``everywhere`` says that all numbers have it, so that readings differ by a factor only, and
+    ``decimal`` that it was read as a decimal mark, not as text.
+    """
+
+    cell: str
+    mark: str
+    everywhere: bool
+    decimal: bool
+
+
 @dataclass(frozen=True)
 class Table:
     """Open table: its rows as a lazy polars frame, and its origin.
@@ -127,7 +142,8 @@ class Table:
     ``log`` is the evaluation harness whose log it is, "" for none, and ``content`` its parsed JSON;
     ``parts`` are (name, number of rows) of the files that were pooled; ``seekable`` says that later
     rows can be read without the earlier ones, and ``first`` that these are the first rows of a
-    larger table.
+    larger table. ``left_out`` is a clause on arrays of a NumPy file that are no columns, "" without
+    any; ``unclear`` maps columns of a text file whose numbers have two readings to their mark.
     """
 
     name: str
@@ -140,6 +156,8 @@ class Table:
     parts: tuple[tuple[str, int], ...] = ()
     seekable: bool = False
     first: bool = False
+    left_out: str = ""
+    unclear: Mapping[str, UnclearMark] = field(default_factory=dict)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -149,13 +167,15 @@ class Table:
 
 @contextmanager
 def open_table(
-    path: str | PathLike[str], format: str | None = None, sheet: str | None = None
-) -> Iterator[Table]:
+    path: str | PathLike[str], format: str | None = None, sheet: str | None = None,
+    decimal: str | None = None,
+) -> Iterator[Table]:  # fmt: skip
     """Open a file as a table, ``-`` for the standard input; unpacked files are removed at the end.
 
     A context manager, which yields the :class:`Table`: its rows as a lazy polars frame, and names
     for messages. ``format`` names the format, such as "csv"; by default the file's suffix or first
     bytes tell. ``sheet`` is the sheet of an Excel file; None for the only one that holds a table.
+    ``decimal`` is the decimal mark of a text file; None if its first rows tell.
 
     Raises
     ------
@@ -168,7 +188,7 @@ def open_table(
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="caltest-")))
-            table = _opened(Path(path), name, folder, format, sheet)
+            table = _opened(FileToOpen(Path(path), name, folder, sheet, decimal), format)
         except InvalidPredictionsError as error:
             raise error.of_file(name) from None
         except FileNotFoundError:
@@ -192,7 +212,8 @@ def _reason(error: BaseException) -> str:
     return f"this is not a readable file: {reason}"
 
 
-def _opened(path: Path, name: str, folder: Path, format: str | None, sheet: str | None) -> Table:
+def _opened(source: FileToOpen, format: str | None) -> Table:
+    path, _, folder, sheet, decimal = source
     if str(path) == "-":
         path = folder / "standard input"
         with path.open("wb") as copy:
@@ -222,7 +243,11 @@ def _opened(path: Path, name: str, folder: Path, format: str | None, sheet: str 
         raise InvalidPredictionsError(
             "only Excel files have sheets: leave the sheet out", [Reading({"sheet": None})]
         )
-    return known.opened(FileToOpen(path, name, folder, sheet))
+    if decimal is not None and known.name != "csv":
+        raise InvalidPredictionsError(
+            "only text files have a decimal mark: leave it out", [Reading({"decimal": None})]
+        )
+    return known.opened(source._replace(path=path))
 
 
 def _beginning(path: Path) -> str:
@@ -301,7 +326,7 @@ def _delimited(source: FileToOpen) -> Table:
     """
     import polars as pl
 
-    path, title, folder, _ = source
+    path, title, folder, _, decimal = source
     refuse_long_lines(path)
     path, notes = _as_utf8(path, folder)
     with path.open("rb") as file:
@@ -326,8 +351,8 @@ def _delimited(source: FileToOpen) -> Table:
         csv.field_size_limit(limit)
     header = [cell.strip() for cell in rows[0]]
     _check_header(header)
-    marks = _marks_of(rows, delimiter)
-    comma = marks.decimal == ","
+    marks = _marks_of(rows, delimiter, decimal)
+    comma = marks.decimal == "," and delimiter != ","
     if len(rows) < 2:
         schema = dict.fromkeys(
             (name or f"column_{k + 1}" for k, name in enumerate(header)), pl.String
@@ -340,8 +365,7 @@ def _delimited(source: FileToOpen) -> Table:
         plain = _ungrouped(checked.path, folder, delimiter, marks)
         checked = checked._replace(path=plain)
         listed = ", ".join(names[place] for place in marks.grouped)
-        sign = "," if marks.decimal == "." else "."
-        notes.append(f"{listed}: {sign!r} in these numbers is the mark of thousands")
+        notes.append(f"{listed}: {marks.thousands!r} in these numbers is the mark of thousands")
     scan: dict[str, Any] = {
         "separator": delimiter, "decimal_comma": comma, "null_values": MISSING,
         "with_column_names": lambda _: names,
@@ -351,33 +375,40 @@ def _delimited(source: FileToOpen) -> Table:
     if rows[0] == names:  # the first rows need not be looked at again
         scan["schema"] = frame.collect_schema()
         frame = pl.scan_csv(checked.path, **scan)
-    return Table(title, frame, tuple(notes), checked.path, scan if "schema" in scan else typed)
+    typed = scan if "schema" in scan else typed
+    unclear = {names[place]: mark for place, mark in marks.unclear.items()}
+    return Table(title, frame, tuple(notes), checked.path, typed, unclear=unclear)
 
 
 class _Marks(NamedTuple):
     """Decimal mark of a text file, and the columns whose numbers have marks of thousands.
 
-    ``decimal`` is "." or ","; thousands are marked by the other one. ``grouped`` are the indices of
-    these columns, from 0.
+    ``decimal`` and ``thousands`` are "." or ",", the latter "" if no column has marks of thousands.
+    ``grouped`` are the indices of these columns, from 0. ``unclear`` maps indices of columns whose
+    mark may be of decimals or of thousands to this mark.
     """
 
     decimal: str
+    thousands: str
     grouped: tuple[int, ...]
+    unclear: Mapping[int, UnclearMark]
 
 
-def _marks_of(rows: Sequence[Sequence[str]], delimiter: str) -> _Marks:
+def _marks_of(rows: Sequence[Sequence[str]], delimiter: str, decimal: str | None = None) -> _Marks:
     """Return the decimal mark of a file, and the columns whose numbers have marks of thousands.
 
     ``rows`` are the first rows as lists of cells (text), the header first; ``delimiter`` is the
-    sign between cells. A column has marks of thousands if all its numbers are whole, such as 910
-    and 2,082, and another column has decimals with the other mark. Months such as 01.2024 are no
-    decimals. InvalidPredictionsError for decimals with both marks, where commas do not separate
-    columns.
+    sign between cells, and ``decimal`` the decimal mark that the user named, or None. A column has
+    marks of thousands if all its numbers are whole, such as 910 and 2,082, and another column has
+    decimals with the other mark, or the user named it. A column in which some numbers have a mark
+    before three digits, and others have none, is unclear also beside decimals with this mark, as
+    decimals are seldom written so. Months such as 01.2024 are no decimals.
+    InvalidPredictionsError for decimals with both marks, where commas do not separate columns.
     """
     width = max(map(len, rows))
     columns = [[row[k].strip() for row in rows[1:] if k < len(row)] for k in range(width)]
     columns = [[cell for cell in cells if cell] for cells in columns]
-    grouped: dict[str, list[int]] = {",": [], ".": []}
+    grouped: dict[str, dict[int, UnclearMark]] = {",": {}, ".": {}}
     decimals: dict[str, list[str]] = {",": [], ".": []}
     for k, cells in enumerate(columns):
         for mark in ",.":
@@ -386,20 +417,35 @@ def _marks_of(rows: Sequence[Sequence[str]], delimiter: str) -> _Marks:
             large = [c for c in cells if re.fullmatch(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+", c)]
             small = sum(bool(re.fullmatch(r"\d{1,3}", c)) for c in cells)
             if large and len(large) + small == len(cells):
-                grouped[mark].append(k)
+                grouped[mark][k] = UnclearMark(large[0], mark, not small, False)
             elif found and not all(re.fullmatch(r"(?:0[1-9]|1[0-2])\.\d{4}", c) for c in cells):
                 decimals[mark].append(found[0])
     written = delimiter != ","
+    if decimal is not None:
+        other = "," if decimal == "." else "."
+        plain = decimals[other] and not decimals[decimal]  # beside decimals with the other mark
+        return _Marks(other if plain else decimal, other, tuple(grouped[other]), {})
     if written and decimals[","] and decimals["."]:
         raise InvalidPredictionsError(
             f"numbers have decimal commas and decimal points ({decimals[','][0]}, "
             f"{decimals['.'][0]}): write all alike"
         )
     if decimals["."] and not (written and decimals[","]):
-        return _Marks(".", tuple(grouped[","]))
-    if written and decimals[","]:
-        return _Marks(",", tuple(grouped["."]))
-    return _Marks("," if written and grouped[","] and not grouped["."] else ".", ())
+        mark, other = ".", ","
+    elif written and decimals[","]:
+        mark, other = ",", "."
+    else:
+        mark = "," if written and grouped[","] and not grouped["."] else "."
+        unclear = {
+            k: each._replace(decimal=each.mark == mark)
+            for columns_of_mark in grouped.values()
+            for k, each in columns_of_mark.items()
+        }
+        return _Marks(mark, "", (), unclear)
+    mixed = {
+        k: each._replace(decimal=True) for k, each in grouped[mark].items() if not each.everywhere
+    }
+    return _Marks(mark, other, tuple(grouped[other]), mixed)
 
 
 def _ungrouped(path: Path, folder: Path, delimiter: str, marks: _Marks) -> Path:
@@ -409,7 +455,7 @@ def _ungrouped(path: Path, folder: Path, delimiter: str, marks: _Marks) -> Path:
     decimal mark is a comma, are removed from whole numbers. ``delimiter`` is the sign between
     cells.
     """
-    sign = "," if marks.decimal == "." else "."
+    sign = marks.thousands
     number = re.compile(rf"\s*\d{{1,3}}(?:{re.escape(sign)}\d{{3}})+\s*")
     copy = folder / f"ungrouped-{path.name}"
     limit = csv.field_size_limit(2**31 - 1)
@@ -872,16 +918,24 @@ def _series(name: str, array: AnyArray) -> pl.Series:
 
 
 def _numpy(source: FileToOpen) -> Table:
-    arrays = _arrays(source.path)
-    notes = tuple(ONE_HOT.format(n) for n, array in arrays.items() if _is_one_hot(n, array))
-    return Table(source.name, of_arrays(arrays).lazy(), notes)
+    arrays, others = _arrays(source.path)
+    notes = [ONE_HOT.format(n) for n, array in arrays.items() if _is_one_hot(n, array)]
+    left_out = ""
+    if others:
+        n = len(next(iter(arrays.values())))
+        shapes = (f"{name} ({' × '.join(map(str, a.shape))})" for name, a in others.items())
+        left_out = f"left out {', '.join(shapes)}: not a value or row for each of {n} observations"
+        notes.append(left_out)
+    return Table(source.name, of_arrays(arrays).lazy(), tuple(notes), left_out=left_out)
 
 
-def _arrays(path: Path) -> dict[str, AnyArray]:
-    """Return the arrays of a NumPy file by name, "probs" for the array of an ``.npy`` file.
+def _arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
+    """Return (columns, others): the arrays of a NumPy file by name that are of one length, and not.
 
-    In an archive, arrays of another length than most are left out. InvalidPredictionsError for a
-    file that cannot be read, or would have to be unpickled.
+    The length is that of most arrays whose names are read without an option, or of most arrays.
+    Arrays of three dimensions are others, and single numbers are left out. The array of an ``.npy``
+    file is called "probs". InvalidPredictionsError for a file that cannot be read, or would have to
+    be unpickled.
     """
     try:
         with path.open("rb") as file:
@@ -902,7 +956,9 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise InvalidPredictionsError(f"there are no rows in its arrays: {shapes}")
     lengths = Counter(len(array) for array in rows.values())
-    n = max(lengths, key=lambda length: (lengths[length], length))
+    known = NAMES_OF_ARRAYS | LABELS | PROBABILITIES
+    named = Counter(len(array) for name, array in rows.items() if key(name) in known)
+    n = max(lengths, key=lambda length: (named[length], lengths[length], length))
     kept = {name: array for name, array in rows.items() if len(array) == n}
     if not any(array.ndim == 2 or key(name) in NAMES_OF_ARRAYS for name, array in kept.items()):
         for name, array in rows.items():
@@ -912,7 +968,8 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
                     f"{several(n, 'value')}: a row of {name} is for one observation, so store the "
                     f"transpose, {name}.T"
                 )
-    return kept
+    others = {name: a for name, a in arrays.items() if a.ndim and name not in kept}
+    return kept, others
 
 
 # ------------------------------------------------------------------------------
@@ -928,7 +985,7 @@ def _excel(source: FileToOpen) -> Table:
     """
     import polars as pl
 
-    path, name, _, sheet = source
+    path, name, _, sheet, _ = source
     imported("fastexcel", "excel", "Excel files")
     try:
         raw = pl.read_excel(

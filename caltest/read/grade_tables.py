@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from caltest.read.expressions import (
     terms_of,
     words_of,
 )
-from caltest.read.files import is_in_memory, naming, table_of
+from caltest.read.files import is_in_memory, naming, refuse_unclear_numbers, table_of
 from caltest.read.guesses import GRADE_NAMES, LISTED_READINGS, REQUIRED, likely_grades
 from caltest.read.tables import cells_of
 from caltest.read.values import EvaluatedCells
@@ -103,20 +103,23 @@ class CountTable:
 
 
 @contextmanager
-def count_table(table: object, sheet: str | None = None) -> Iterator[CountTable]:
+def count_table(
+    table: object, sheet: str | None = None, decimal: Literal[".", ","] | None = None
+) -> Iterator[CountTable]:
     """Context manager that opens a table in memory, or a file, as a :class:`CountTable`.
 
-    ``table`` is a path or a table; ``sheet`` is the sheet of an Excel file, None for the only one.
-    It yields the open table (rows as a lazy polars frame). FileNotFoundError and
-    InvalidPredictionsError for a file that cannot be read; InvalidPredictionsError for a sheet of a
-    table in memory, and for other objects.
+    ``table`` is a path or a table; ``sheet`` is the sheet of an Excel file, None for the only one,
+    and ``decimal`` the decimal mark of a text file, None if its first rows tell. It yields the open
+    table (rows as a lazy polars frame). FileNotFoundError and InvalidPredictionsError for a file
+    that cannot be read; InvalidPredictionsError for a sheet of a table in memory, and for other
+    objects.
     """
     in_memory = is_in_memory(table)
     if in_memory and sheet is not None:
         raise InvalidPredictionsError("sheet= is for Excel files, and this is a table in memory")
     with ExitStack() as stack:
         try:
-            opened, _ = stack.enter_context(table_of(table, Wanted(sheet=sheet)))
+            opened, _ = stack.enter_context(table_of(table, Wanted(sheet=sheet, decimal=decimal)))
         except TypeError:
             raise InvalidPredictionsError(
                 f"a {type(table).__name__} is no table with named columns: pass a data frame, a "
@@ -219,6 +222,8 @@ def read_grades(
     table as it is.
     """
     found = _chosen(counts, request)
+    if not as_is:
+        refuse_unclear_numbers(counts.table, {what: [term] for what, term in found.items()})
     cells = counts.cells(found, where)
     names = _names(cells)
     for row, name in enumerate(names):
@@ -559,22 +564,24 @@ def read_forecasts(
     groups: str | None = None,
     where: str | None = None,
     sheet: str | None = None,
+    decimal: Literal[".", ","] | None = None,
     as_is: bool = False,
 ) -> ForecastRows:
     """Read forecasts of questions over time from a file or a table.
 
-    ``source`` is a path or a table, ``sheet`` the sheet of an Excel file. ``ids`` is the question
-    of a row, ``time`` when it was forecast, ``label`` the outcome and ``groups`` the group of the
-    question; each is a column or an expression in SQL, and so are ``probs``, the probability of the
-    event, and the condition ``where``. Without ``probs`` the one column is read whose name is a
-    usual one for probabilities, such as "p". The result, :class:`ForecastRows`, has these columns
-    as arrays (n,), None where none was named, and a note. InvalidPredictionsError where none or
-    several fit, and where a question or time is missing. DoubtfulInputError for numbers called lead
-    times, unless ``as_is``.
+    ``source`` is a path or a table; ``sheet`` is the sheet of an Excel file, and ``decimal`` the
+    decimal mark of a text file, None if its first rows tell. ``ids`` is the question of a row,
+    ``time`` when it was forecast, ``label`` the outcome and ``groups`` the group of the question;
+    each is a column or an expression in SQL, and so are ``probs``, the probability of the event,
+    and the condition ``where``. Without ``probs`` the one column is read whose name is a usual one
+    for probabilities, such as "p". The result, :class:`ForecastRows`, has these columns as arrays
+    (n,), None where none was named, and a note. InvalidPredictionsError where none or several fit,
+    and where a question or time is missing. DoubtfulInputError for numbers called lead times, and
+    for numbers whose mark may be of decimals or of thousands, unless ``as_is``.
     """
     import polars as pl
 
-    with count_table(source, sheet) as table:
+    with count_table(source, sheet, decimal) as table:
         wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}
         wanted |= {"label": label} if label else {}
         wanted |= {"groups": groups} if groups else {}
@@ -584,6 +591,8 @@ def read_forecasts(
             if len(listed) != 1:
                 raise InvalidPredictionsError(f"{what} is one column or expression: {expression}")
             found[what] = listed[0]
+        if not as_is:
+            refuse_unclear_numbers(table.table, {what: [term] for what, term in found.items()})
         frame = table.cells(found, where).frame
         columns = {what: frame[f"{what}:0"] for what in found}
         for what in ("ids", "time", "groups"):

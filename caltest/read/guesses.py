@@ -22,6 +22,7 @@ from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, ra
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import (
+    BASIS,
     FAMILY,
     OUT_OF,
     Term,
@@ -33,6 +34,7 @@ from caltest.read.expressions import (
     is_american,
     key,
     literal,
+    may_be_american,
     of_american,
     of_commas,
     of_parts,
@@ -64,13 +66,13 @@ PERCENT = frozenset("pop percent percentage pct chance prob probability conf con
 PERCENT |= {"cents"}  # prices of contracts that pay one dollar
 
 
-#: Words in names of columns that hold hundredths of percents.
-BASIS = frozenset(("bp", "bps"))
-
-
 #: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
 #: reciprocals sum to at most, by the margin of a bookmaker.
 ODDS, MARGIN = frozenset("odds odd quote quoten cuota cuotas cote cotes quota".split()), 1.25  # noqa: SIM905
+
+
+#: Words in names of columns that hold American odds.
+AMERICAN = frozenset(("ml", "moneyline", "american"))
 
 
 #: Words in names of columns that hold log-odds, and the size from which on a number is none.
@@ -176,7 +178,7 @@ class Head:
         cells = self.frame[name]
         written = str(cells.dtype) == "String" and has_commas(cells)
         written = written or (str(cells.dtype) == "String" and bool(out_of(cells)))
-        written = written or (name in self.numbers and is_american(self.numbers[name]))
+        written = written or (name in self.numbers and self.is_american_odds(name))
         return str(cells.dtype) == "String" and not self.is_signed(name) and not written
 
     # --- probabilities -------------------------------------------------------------------------
@@ -191,6 +193,11 @@ class Head:
         """
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
         if listed:
+            # Numbers below −100 under such a name are nothing else
+            low = [n for n in listed if n in self.numbers and np.nanmax(self.numbers[n]) < 0.0
+                   and may_be_american(self.numbers[n])]  # fmt: skip
+            if len(low) == len(listed):
+                return self.american(low)
             # One more column such as p_calibrated is as likely to be meant as p.
             others = [
                 n
@@ -324,7 +331,7 @@ class Head:
         ``label``, says what the columns are. American odds are whole numbers beyond ±100.
         ``numbers`` are the names of columns of numbers.
         """
-        american = [n for n in numbers if is_american(self.numbers[n])]
+        american = [n for n in numbers if self.is_american_odds(n)]
         if american and not any(self.is_within(n, 0.0, 1.0) for n in numbers):
             return self.american(american)
         if races := self.races(numbers):
@@ -348,6 +355,18 @@ class Head:
                 of_all = ", ".join(f"{p} / ({total})" for p in each)
                 return [{"probs": of_all, "classes": classes}]
         return [{"probs": p} for p in each]
+
+    def is_american_odds(self, name: str) -> bool:
+        """Return whether a column holds American odds; those of one sign need a telling name.
+
+        Numbers written with a plus sign tell as well: whole amounts of 100 and more are frequent.
+        """
+        if not may_be_american(self.numbers[name]) or {*key(name).split("_")} & BASIS:
+            return False
+        cells = self.frame[name]
+        signs = str(cells.dtype) == "String" and bool(cells.str.contains(r"^\s*\+").any())
+        telling = {*key(name).split("_")} & (ODDS | AMERICAN)
+        return is_american(self.numbers[name]) or signs or bool(telling)
 
     def races(self, numbers: Sequence[str]) -> list[Options]:
         """Return options for decimal odds of three or more results that a column of words names.
@@ -477,7 +496,8 @@ class Head:
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
         if len(names) == 2 and listed[0].sql == f"{quoted(names[0])} / {quoted(names[1])}":
             return f"{names[0]} of {names[1]} is the share of an ensemble that predicts the event"
-        if names and all(n in self.numbers and is_american(self.numbers[n]) for n in names):
+        cases = bool(listed) and listed[0].sql.startswith("CASE WHEN")
+        if cases and all(n in self.numbers and may_be_american(self.numbers[n]) for n in names):
             sides = [*dict.fromkeys(names)]
             return f"{' and '.join(sides)} {'holds' if len(sides) == 1 else 'hold'} American odds"
         if names and listed[0].sql == f"exp({quoted(names[0])})":

@@ -105,10 +105,11 @@ def suggested(head: pl.DataFrame, wanted: Wanted, lacking: str) -> list[Reading]
 
     Each reading has the options of :func:`read_predictions` to add, and a condition in words.
     ``head`` are the first rows as a polars frame, ``wanted`` has the options that the user gave,
-    and ``lacking`` is "label", "probs" or "predicted_label". If nothing fits, the one reading has
-    placeholders such as COLUMN.
+    and ``lacking`` is "label", "probs", "predicted_label", or "time" for an event without time or
+    horizon. If nothing fits, the one reading has placeholders such as COLUMN.
     """
-    found = _Readings(head, wanted).readings(lacking)
+    guesses = _Readings(head, wanted)
+    found = guesses.with_time() if lacking == "time" else guesses.readings(lacking)
     return [
         replace(r, options={o: _as_pattern(v, head.schema) for o, v in r.options.items()})
         for r in found
@@ -881,6 +882,33 @@ class _Readings(Head):
                 others["probs"] = probs[0]["probs"] if len(probs) == 1 else "COLUMN"
             found.append(Reading({"label": None, "event": event, **place, **others}, when))
         return found
+
+    def with_time(self) -> list[Reading]:
+        """Return readings with the time and the horizon that a given event lacks.
+
+        Where the event is a column of several ends, each reading has one of them as the event.
+        """
+        wanted = self.wanted
+        plain = replace(
+            wanted, event=None, competing=None, strata=None, time=None, horizon=None, unit=None,
+            recorded="exact",
+        )  # fmt: skip
+        head = _Readings(self.frame, plain)
+        said: Options = {"time": wanted.time, "horizon": wanted.horizon}
+        said = {name: value for name, value in said.items() if value is not None}
+        event = self.terms(wanted.event)
+        name = event[0].column if len(event) == 1 else None
+        coded = name in head.words and head.keys(str(name)) not in ({"0", "1"}, {"false", "true"})
+        if coded and head.times and wanted.competing is None:
+            column = quoted(str(name))
+            ends = [r for r in head.readings("label") if column in str(r.options.get("event"))]
+            if ends:
+                kept = [{o: v for o, v in r.options.items() if o != "label"} | said for r in ends]
+                return [replace(r, options=o) for r, o in zip(ends, kept, strict=True)]
+        place = {"time": quoted(head.times[0]) if head.times else "COLUMN", "horizon": "NUMBER"}
+        guessed = [] if "probs" in self.given else head.probabilities()
+        reading = Reading(place | said | (guessed[0] if len(guessed) == 1 else {}))
+        return [head.with_horizon(reading) if head.times and not said else reading]
 
     def with_horizon(self, reading: Reading) -> Reading:
         """Return a suggestion with the horizon that the name of its prediction says, if it does.

@@ -29,6 +29,7 @@ from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
 from caltest.read.contract import Chosen, Wanted, as_number, shares_of, steps
 from caltest.read.expressions import (
+    BASIS,
     american_odds,
     as_decimals,
     ends_in,
@@ -39,6 +40,7 @@ from caltest.read.expressions import (
     key,
     kind_of,
     literal,
+    may_be_american,
     of_commas,
     of_parts,
     out_of,
@@ -480,14 +482,17 @@ class EvaluatedCells:
         sql, name = self.sql(column), self.name(column)
         self._refuse_infinite(column, values)
         self._refuse_marks(column, values)
-        if is_american(values):
-            row = int(np.argmax(np.abs(values) > 1.0))
+        basis = bool({*key(name).split("_")} & (BASIS | {"basis"}))
+        if is_american(values) or (may_be_american(values) and not family and not basis):
             text = not self.frame[column].dtype.is_numeric()
             changed = self._with(column, american_odds(sql, text))
+            readings = [] if family else [Reading(changed, f"{name} holds American odds")]
+            if low > 0.0 and self.is_plain(column):
+                readings.append(Reading({"probs": f"{sql} / NUMBER"}, f"{name} is out of NUMBER"))
             raise InvalidPredictionsError(
-                f"{name} is {values[row]:g} in {self.nth(row)}, and no number is between −100 and "
+                f"{name} is {values[0]:g} in {self.nth(0)}, and no number is between −100 and "
                 "100, as in American odds: probabilities are in [0, 1]",
-                [] if family else [Reading(changed, f"{name} holds American odds")],
+                readings,
             )
         if top > 1.0 + BEYOND:
             self._refuse_beyond(column, values, family)
@@ -572,7 +577,7 @@ class EvaluatedCells:
         if not self.is_plain(column):
             raise InvalidPredictionsError(text)
         if top > 100.0:
-            unit = 10_000 if {*key(name).split("_")} & {"bp", "bps", "basis"} else "NUMBER"
+            unit = 10_000 if {*key(name).split("_")} & (BASIS | {"basis"}) else "NUMBER"
             every = self._of_each(f"{self.sql(c)} / {unit}" for c in self.of("probs"))
             raise InvalidPredictionsError(text, [Reading(every)])
         whole_row = self._sum_of_rows() if family else 100

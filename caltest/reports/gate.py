@@ -1,36 +1,47 @@
 """The gate: is this model good enough to be released, and no worse than the one in use?
 
 :func:`gate` passes if the error is at most a tolerance and exceeds the error of another model by at
-most a margin; upper bounds decide, and too few rows give "cannot tell".
+most a margin; upper bounds decide, and too few rows give "cannot tell". A failure is in doubt where
+the data contradict what its bound assumes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Unpack
 
+import numpy as np
+
 from caltest._base.arrays import N_TOGETHER, RNG, fraction, number, one_of, opened
-from caltest._base.written import explained, name_of
+from caltest._base.written import DependenceDoubt, Doubt, FollowupDoubt, explained, name_of
 from caltest.data import Facts, Predictions
 from caltest.data.doubts import refuse_same_outcomes
+from caltest.data.facts import by_appearance
 from caltest.data.lenses import Lens, LensLike
 from caltest.data.predictions import match_rows
 from caltest.errors import Reading, StatisticError
 from caltest.inference import confidence_interval
 from caltest.inference._input import Analysis, evaluated, noted, paired_rows, take_rows_or_tally
 from caltest.nulls import Run, Workers
+from caltest.nulls.agreement import association
 from caltest.read.arguments import has_labels, lent_labels, with_ids
 from caltest.reports.audit import ErrorBounds
 from caltest.reports.findings import of_other_label
 from caltest.results import GateCheck, GateResult, GateVerdict
-from caltest.results.base import go_on
+from caltest.results.base import go_on, size_note
 from caltest.statistics import ECE, DebiasedL2, StatisticLike
 from caltest.tallies import AnyTally, RowsOrTally
 
-#: By whether an error is within its limit, the one that decides over others first.
+#: Verdicts by whether an error is within its limit.
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
+
+#: The verdict on all checks is the first of these that one of them has.
+DECIDING = (
+    *(GateVerdict.FAILED, GateVerdict.IN_DOUBT),
+    *(GateVerdict.CANNOT_TELL, GateVerdict.PASSED),
+)
 
 
 @explained
@@ -51,12 +62,14 @@ def gate(
     workers: Workers = None,
     **facts: Unpack[Facts],
 ) -> GateResult:
-    """Say whether a model may be released: passed, failed, or too few rows to tell.
+    """Say whether a model may be released: passed, failed, in doubt, or too few rows to tell.
 
     It passes if its error is at most ``tolerance``, and exceeds the error of another model on the
     same rows, ``against``, by at most ``margin``. A check passes when the upper bound is within the
     limit, fails when the lower bound is beyond it, and cannot tell otherwise; then it says how many
-    rows could.
+    rows could. A failure is in doubt where the data contradict what its bound assumes: rows seem to
+    depend on each other, sizes of clusters seem to depend on outcomes, or outcomes may have been
+    censored. A doubt never changes a pass.
 
     Parameters
     ----------
@@ -137,16 +150,29 @@ def gate(
         checks.append(
             _check(question, squared, bounds, margin, data.n, "root mean squared error, √")
         )
+    doubts: list[Doubt] = []
+    if any(check.verdict is GateVerdict.FAILED for check in checks):
+        doubts = _doubts([data] if old is None else [data, old], analysis)
+    if doubts:
+        failed = GateVerdict.FAILED
+        checks = [
+            replace(check, verdict=GateVerdict.IN_DOUBT) if check.verdict is failed else check
+            for check in checks
+        ]
     verdicts = [check.verdict for check in checks]
-    return analysis.result(
+    result = analysis.result(
         GateResult,
-        verdict=min(verdicts, key=list(VERDICTS.values()).index),
+        verdict=min(verdicts, key=DECIDING.index),
         checks=tuple(checks),
+        doubts=tuple(doubts),
         names=names if margin is not None else names[:1],
         alpha=float(alpha),
         n_resamples=n_resamples,
-        notes=[] if old is None else [f"{names[1]}: {note}" for note in old.notes],
+        notes=[]
+        if old is None
+        else [f"{names[1]}: {note}" for note in old.notes if note not in doubts],
     )
+    return replace(result, notes=tuple(note for note in result.notes if note not in doubts))
 
 
 def _check(
@@ -156,6 +182,31 @@ def _check(
     rows = bounds.rows_to_tell(n, limit) if verdict is GateVerdict.CANNOT_TELL else None
     numbers = (bounds.estimate, bounds.corrected, bounds.low, bounds.high)
     return GateCheck(question, of + name_of(statistic), *numbers, float(limit), verdict, rows)
+
+
+def _doubts(models: Sequence[RowsOrTally], analysis: Analysis) -> list[Doubt]:
+    """Return reasons to doubt the bounds of a failed check: assumptions that the data contradict.
+
+    They are those of the notes of the ``models`` on dependent rows and follow-up, and clusters
+    whose residuals change with their size, seen through the lens of the ``analysis``.
+    """
+    kinds = (DependenceDoubt, FollowupDoubt)
+    found = [note for data in models for note in data.notes if isinstance(note, kinds)]
+    if not analysis.from_sums and analysis.induced.clusters is not None:
+        induced = analysis.induced
+        columns = [induced.clusters, *([] if induced.crossed is None else [induced.crossed])]
+        outcomes = {0, int(induced.probs.mean(axis=0).argmax())}
+        weights = 1.0 if induced.weights is None else induced.weights
+        effects = [
+            association(np.bincount(cluster)[cluster], residuals, cluster)
+            for column in columns
+            for cluster in [by_appearance(column)]
+            for c in outcomes
+            for residuals in [weights * ((induced.labels == c) - induced.probs[:, c])]
+        ]
+        if note := size_note(max(effects, key=abs)):
+            found.append(DependenceDoubt(note))
+    return list(dict.fromkeys(found))
 
 
 def _models(

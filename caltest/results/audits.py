@@ -220,9 +220,7 @@ class AuditReport(Result):
         Whether the summary begins with a doubt about the rows, which a search would share.
     search_call : str
         A command or call that searches them.
-    clusters_call : str
-        The command that repeats the audit with the clusters that a doubt names; "" without one.
-    n, n_classes, n_resamples, seed, ended, notes, version
+    n, n_classes, n_resamples, seed, ended, notes, clusters_call, version
         As for every :class:`Result`.
     """
 
@@ -246,7 +244,6 @@ class AuditReport(Result):
     unsearched: tuple[str, ...] = ()
     doubted: bool = False
     search_call: str = ""
-    clusters_call: str = ""
     plotter: ClassVar[str] = "forests.adjusted"
 
     @property
@@ -265,8 +262,10 @@ class AuditReport(Result):
 
         They are to repeat it with clusters, and to search columns that were not searched.
         """
-        again = f"To audit with these clusters, run: {self.clusters_call}"
-        return [again] * bool(self.clusters_call) + [self._remark] * bool(self.unsearched)
+        return [*super()._calls(), *[self._remark] * bool(self.unsearched)]
+
+    def _calls(self) -> list[str]:
+        return []  # they stand beside its summary
 
     @property
     def _remark(self) -> str:

@@ -64,6 +64,10 @@ class Drawing(Protocol):
     def to_svg(self) -> str: ...
 
 
+#: The line with a command that takes the clusters that a doubt names.
+CLUSTERS_CALL = "To allow for these clusters, run: {}"
+
+
 #: What fields become when a result is made, by their annotation: JSON knows lists and words only.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "bytes": lambda v: v if isinstance(v, bytes) else zlib.decompress(b85decode(v)),
@@ -267,6 +271,8 @@ class Result(Record):
         Rows that repeat another more often than by chance; for several models the largest number.
     version : str
         Version of caltest.
+    clusters_call : str
+        The command that repeats it with the clusters that a doubt names; "" without one.
     """
 
     n: int
@@ -283,6 +289,7 @@ class Result(Record):
     copies: int = 0
     followup: Record | None = None
     version: str = __version__
+    clusters_call: str = ""
 
     #: What its text begins with.
     title: ClassVar[str] = ""
@@ -355,7 +362,11 @@ class Result(Record):
         cut = "Interrupted: simulated numbers rest on the resamples drawn until then."
         followed = [] if self.followup is None else [f"follow-up   {self.followup}"]
         notes = [f"Note: {note}." for note in self.notes]
-        return [*[cut] * (self.ended == "interrupted"), *followed, *notes]
+        return [*[cut] * (self.ended == "interrupted"), *followed, *notes, *self._calls()]
+
+    def _calls(self) -> list[str]:
+        """Return the line with the command that allows for clusters, in a list; [] without one."""
+        return [CLUSTERS_CALL.format(self.clusters_call)] * bool(self.clusters_call)
 
     def _foot(self) -> list[str]:
         """Return the closing lines of the printed text: remarks, and how numbers were computed."""
@@ -494,6 +505,20 @@ def _sizes(parts: ClusterSummary | FoldSummary) -> str:
     return f"{parts.count} of {parts.smallest}{larger} rows"
 
 
+def size_note(z: float) -> str:
+    """Return a sentence on residuals that change with the size of the cluster; "" if |z| ≤ 3.29.
+
+    ``z`` is the statistic of their association.
+    """
+    if abs(z) <= ASSOCIATED:
+        return ""
+    return (
+        f"residuals change with the size of the cluster (z = {z:+.1f}), while the test takes sizes "
+        "as independent of outcomes: if rows end with the event or follow it, test one row of each "
+        "cluster that no outcome has chosen, such as the first"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterSummary(Record):
     """Clusters of a test, and the dependence that its null distribution allows for.
@@ -571,13 +596,7 @@ class ClusterSummary(Record):
         A row drawn from each cluster is no remedy, because rows of small clusters are then drawn
         more often. The first row is one, as no outcome has chosen it.
         """
-        if abs(self.size_effect) <= ASSOCIATED:
-            return ""
-        return (
-            f"residuals change with the size of the cluster (z = {self.size_effect:+.1f}), while "
-            "the test takes sizes as independent of outcomes: if rows end with the event or follow "
-            "it, test one row of each cluster that no outcome has chosen, such as the first"
-        )
+        return size_note(self.size_effect)
 
     @property
     def notes(self) -> tuple[str, ...]:

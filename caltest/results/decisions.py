@@ -119,6 +119,13 @@ class EquivalenceTestResult(Result):
         ]
 
 
+#: What a gate says of a failure that is in doubt.
+DOUBTED_FAILURE = (
+    "A lower bound is above its limit, but the data contradict what the bound assumes: this is "
+    "neither a pass nor a failure."
+)
+
+
 @dataclass(frozen=True, eq=False)
 class GateCheck(Record):
     """One check of a gate: an error, or its increase over another model's, against a limit.
@@ -138,7 +145,8 @@ class GateCheck(Record):
     limit : float
         The tolerance or the margin, in the unit of ``estimate``.
     verdict : GateVerdict
-        Passed if ``high`` ≤ ``limit``, failed if ``low`` > ``limit``, else cannot tell.
+        Passed if ``high`` ≤ ``limit``, failed if ``low`` > ``limit``, or in doubt if the data
+        contradict what this bound assumes; else cannot tell.
     rows : int or None
         Rows for which the bounds would be at most ``limit`` apart; None if they already are.
     """
@@ -161,7 +169,8 @@ class GateResult(Result):
     Attributes
     ----------
     verdict : GateVerdict
-        Passed if all checks passed, failed if one failed, else cannot tell.
+        Passed if all checks passed, failed if one failed, else in doubt if one is, else cannot
+        tell.
     checks : tuple of GateCheck
         The checks, each with its limit.
     names : tuple of str
@@ -170,6 +179,8 @@ class GateResult(Result):
         The lens, written as in Python.
     alpha : float
         Upper bound of the probability of a wrong verdict over all checks, in (0, 1).
+    doubts : tuple of str
+        Why the verdict is in doubt; () if it is not.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -179,6 +190,7 @@ class GateResult(Result):
     names: tuple[str, ...]
     lens: str
     alpha: float
+    doubts: tuple[str, ...] = ()
     title: ClassVar[str] = "Calibration gate"
     plotter: ClassVar[str] = "lines.limits"
 
@@ -212,21 +224,23 @@ class GateResult(Result):
                 check.low,
                 check.high,
                 limit=check.limit,
-                marked=check.verdict is GateVerdict.FAILED,
+                marked=check.verdict in (GateVerdict.FAILED, GateVerdict.IN_DOUBT),
             )
             for check in self.checks
         ]
         tones: dict[GateVerdict, Tone] = {GateVerdict.PASSED: "good", GateVerdict.FAILED: "bad"}
+        headline = {
+            GateVerdict.PASSED: "Every upper bound is within its limit.",
+            GateVerdict.FAILED: "A lower bound is above its limit.",
+            GateVerdict.IN_DOUBT: DOUBTED_FAILURE,
+            GateVerdict.CANNOT_TELL: "A limit lies inside its interval: more rows may tell.",
+        }[self.verdict]
         return Card(
             f"Gate {self.verdict}",
             tone=tones.get(self.verdict, "ask"),
-            headline={
-                GateVerdict.PASSED: "Every upper bound is within its limit.",
-                GateVerdict.FAILED: "A lower bound is above its limit.",
-                GateVerdict.CANNOT_TELL: "A limit lies inside its interval: more rows may tell.",
-            }[self.verdict],
+            headline=headline,
             numbers=numbers,
-            remarks=tuple(self._in_words()[1:]),
+            remarks=tuple(words for words in self._in_words()[1:] if words != headline),
             drawing=sketches.forest(rows, "Error and its limit"),
         )
 
@@ -235,6 +249,8 @@ class GateResult(Result):
 
     def _in_words(self) -> list[str]:
         words = [f"Verdict: {self.verdict.upper()}"]
+        words += [DOUBTED_FAILURE] * (self.verdict is GateVerdict.IN_DOUBT)
+        words += [f"This is in doubt: {doubt}." for doubt in self.doubts]
         for check in (c for c in self.checks if c.verdict is GateVerdict.CANNOT_TELL):
             needed = "the truth is close to the limit, more rows may not tell."
             if check.rows is not None:

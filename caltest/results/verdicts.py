@@ -108,16 +108,21 @@ class GradeVerdict(Verdict):
 
 
 class GateVerdict(Verdict):
-    """Verdict of a gate on a model: "passed", "failed" or "cannot tell", with its exit code."""
+    """Verdict of a gate on a model: "passed", "failed", "in doubt" or "cannot tell".
+
+    In doubt is a failure by bounds whose assumptions the data contradict: rows seem to depend on
+    each other, or outcomes may have been censored. A doubt never turns a pass into anything else.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
+    IN_DOUBT = "in doubt"
     CANNOT_TELL = "cannot tell"
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 for passed, 1 for failed, 3 where the rows cannot tell."""
-        return {GateVerdict.PASSED: 0, GateVerdict.FAILED: 1, GateVerdict.CANNOT_TELL: 3}[self]
+        """Exit code: 0 for passed, 1 for failed, 3 in doubt or where the rows cannot tell."""
+        return {GateVerdict.PASSED: 0, GateVerdict.FAILED: 1}.get(self, 3)
 
 
 # ------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ def scan(
     renormalise: bool = False,
     drop_missing: bool = False,
     format: str | None = None,
+    decimal: Literal[".", ","] | None = None,
     as_is: bool = False,
 ) -> Tally | Tallies:
     r"""Tally files that need not fit into memory.
@@ -104,7 +105,7 @@ def scan(
         The parts. Patterns take files in the order of their names.
     probs, label, where, predicted_label, weights, classes
         As in :func:`read_predictions`; the first part decides which columns are read.
-    from_logits, renormalise, drop_missing, format, as_is
+    from_logits, renormalise, drop_missing, format, decimal, as_is
         As in :func:`read_predictions`. The questions of predictions and outcomes, and of rows that
         a model was fitted to, are asked of all rows; questions about other columns of the first 32
         768 rows of the first part, as a note says.
@@ -154,7 +155,7 @@ def scan(
     wanted = Wanted(
         probs, label, predicted_label, weights=weights, where=where, classes=classes,
         from_logits=from_logits, renormalise=renormalise, drop_missing=drop_missing,
-        format=format, as_is=as_is,
+        format=format, decimal=decimal, as_is=as_is,
     )  # fmt: skip
     reading = TallyReading(wanted, lens, grid)
     if verify and resume is None:
