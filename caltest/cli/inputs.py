@@ -1,12 +1,11 @@
 """From the options of a command to rows: files read at once or in batches, models matched.
 
-:func:`read` is the entry for one model, :func:`read_models` for several; :func:`finish` writes
-outputs and returns the exit code. Refusals carry readings, which become ``run:`` lines.
+:func:`read` is the entry for one model, :mod:`caltest.cli.models` that for several; :func:`finish`
+writes outputs and returns the exit code. Refusals carry readings, which become ``run:`` lines.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -281,105 +280,6 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     if reader is None:  # rows that are paired with others stay, as do rows that are to be kept
         arguments.setdefault("rounded", False)
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
-
-
-def read_models(
-    files: dict[str, Any], options: dict[str, Any], reader: Callable[..., Any] = read_file
-) -> dict[str, Any]:
-    """Read the files of several models, each as probabilities or as logits, whichever it holds.
-
-    ``files`` maps names of models to paths, and the result maps them to what was read: predictions,
-    or what ``reader(path, options)`` returns. ``options`` are the values of the command's options
-    by Python name. A file without labels takes the labels of the same ids in another. With ids and
-    ``drop_missing`` only common rows are kept. Refusal, an error of the command line, for a file
-    that could hold either where another can only hold logits.
-    """
-    from caltest.read.files import lent_labels
-    from caltest.read.model_rows import common_rows
-
-    lent = lent_labels(files.values()) if options["ids"] and options["label"] is None else {}
-    data: dict[str, Any] = {}
-    logits: dict[str, ct.InvalidPredictionsError] = {}
-    for name, path in files.items():
-        try:
-            data[name] = reader(path, options | lent.get(path, {}))
-        except ct.InvalidPredictionsError as error:
-            if lending := _lending(path, files, options):
-                raise lending from None
-            only = [dict(reading.options) for reading in error.readings]
-            if only != [{"from_logits": True}] or options["from_logits"]:
-                raise
-            logits[name] = error
-    if logits and not data:
-        raise next(iter(logits.values()))
-    for name in logits:
-        more = lent.get(files[name], {}) | {"from_logits": True}
-        data[name] = reader(files[name], options | more)
-    of_logits = {name for name, rows in data.items() if options["from_logits"] and _is_wide(rows)}
-    for name in data.keys() - of_logits if of_logits else ():
-        raise Refusal(
-            f"{files[name]} holds no value outside [0, 1], unlike {' and '.join(of_logits)}: leave "
-            "--from-logits out, each file is read as what it holds",
-            Reading({"from_logits": None}),
-        )
-    data = {name: data[name] for name in files}
-    return common_rows(data) if options["ids"] and options["drop_missing"] else data
-
-
-def _lending(path: Any, files: dict[str, Any], options: dict[str, Any]) -> Refusal | None:
-    """Return the error for a file that lacks the named label, which other files have; or None.
-
-    The error, a Refusal of the command line to be raised, suggests the command that takes the
-    labels by id. ``path`` is the file, ``files`` are those of all models by name, and ``options``
-    the values of the command's options by Python name. None if the label is not at fault, or if ids
-    or the name of the label are not recognised.
-    """
-    from caltest.read.files import lent_labels, shared_ids
-
-    label, paths = options["label"], [*files.values()]
-    if label is None or not all(isinstance(file, Path) and file.is_file() for file in paths):
-        return None
-    ids = options["ids"] or shared_ids(paths)
-    lent = lent_labels(paths)
-    if ids is None or path not in lent:
-        return None
-    return Refusal(
-        f"{path.name} has no column {label}, but {lent[path]['label'].name} has: its labels can be "
-        f"matched by {ids}",
-        Reading({"label": None, "ids": ids}),
-    )
-
-
-def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:
-    """Return a function (path, ids) that reads the predictions of a file with ids.
-
-    ``ids`` is the column that names the rows, None for none. The function raises no questions about
-    doubtful input, and warns of nothing. ``options`` are the values of the command's options by
-    Python name, which it reads the file with.
-    """
-
-    def rows(path: object, ids: str | None) -> ct.Predictions:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            asked = leniency(options) | {"ids": ids, "as_is": True}
-            found: ct.Predictions = read_file(path, asked)
-        return found
-
-    return rows
-
-
-def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
-    """Return whether rows that were read as logits can be logits only: some lie outside [0, 1].
-
-    ``rows`` are predictions, whose probabilities are converted back. True also for more than two
-    classes and for tallies.
-    """
-    if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
-        return True
-    from scipy.special import logit
-
-    z = logit(rows.probs[:, 1])
-    return bool(((z < 0.0) | (z > 1.0)).any())
 
 
 def this_command(**options: Any) -> str:

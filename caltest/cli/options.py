@@ -410,6 +410,14 @@ ROW_OPTIONS = options_of(
     SHEET,
 )  # fmt: skip
 
+#: Columns that are called otherwise in one of several files.
+OWN_COLUMNS = options_of(
+    option("--probs-of", multiple=True, metavar="FILE=EXPR", group="Input",
+           help="Probabilities of one file, if not as in the others."),
+    option("--label-of", multiple=True, metavar="FILE=EXPR", group="Input", rare=True,
+           help="Outcome of one file, if not as in the others."),
+)  # fmt: skip
+
 MULTILABEL = flag("--multilabel", rare=True, help="Rows have several labels: columns p_A, y_A, ...")
 
 ROUNDED = option("--rounded/--not-rounded", default=None, group="Input", rare=True,

@@ -173,7 +173,11 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
         verb, target = ALL_READINGS, _options(ALL_READINGS, group)
     if not _has(reading, target):
         return ""
+    many = {
+        target[flag].name for flag in flags.values() if flag in target and target[flag].multiple
+    }
     gone = {target[flag].name for flag in flags.values() if flag in target} | {*flags}
+    gone -= many
     kept, rest = [verb], [*words[1:]]
     while rest:
         part = [rest.pop(0)]
@@ -189,7 +193,9 @@ def command(words: Sequence[str], reading: Reading | InPlace, group: click.Group
         kept += part
     for name, value in reading.options.items():
         text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        if not name:
+        if name in many and isinstance(value, tuple):
+            kept += [word for each in value for word in (flags[name], str(each))]
+        elif not name:
             kept.append(text)
         elif value is True:
             kept.append(flags[name])

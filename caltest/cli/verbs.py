@@ -31,12 +31,11 @@ from caltest.cli.inputs import (
     leniency,
     read,
     read_file,
-    read_models,
-    reader_of_ids,
     settings,
     this_command,
     utility_of,
 )
+from caltest.cli.models import own_options, read_models, reader_of_ids
 from caltest.cli.options import Recipe, Verb, column, elsewhere, option
 from caltest.cli.remedies import Refusal
 from caltest.data.predictions import refuse_unlike
@@ -308,6 +307,7 @@ def segments(file: Path, **options: Any) -> Outcome:
         help=f"Rows like these, or {MODEL}(rate, c).")  # fmt: skip
 @o.ROW_OPTIONS
 @o.second_model("A better model of the same rows.")
+@o.OWN_COLUMNS
 @o.IDS_OPTION
 @o.CLUSTERS
 @o.ITEMS
@@ -338,11 +338,14 @@ def plan(like: str, against: Path | None, monitor: bool, **options: Any) -> Outc
     check_out(options | {"like": like, "against": against})
     if like.startswith(MODEL):
         rows = Recipe("like").convert(like, None, None)
+        better = None if against is None else read_file(against, options)
     else:
-        rows = read_file(Path(like), options)
+        rows, *others = read_models(
+            {str(path): path for path in (Path(like), against) if path is not None}, options
+        ).values()
+        better = others[0] if others else None
     if monitor:
         options["statistic"] = ct.Monitor(alpha=options["alpha"])
-    better = None if against is None else read_file(against, options)
     result = ct.plan(rows, against=better, **settings(ct.plan, options))
     return finish(result, False, options | {"gate": False})
 
@@ -478,6 +481,7 @@ TEST_METHODS = ("auto", *HYPOTHESES)
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROW_OPTIONS
+@o.OWN_COLUMNS
 @o.MODELS
 @o.flag("--unpaired", help="The two files hold different observations.")
 @o.IDS_OPTION
@@ -610,7 +614,7 @@ def _audit_of(file: Path, options: dict[str, Any]) -> str:
     ``options`` are the values of the options of the comparison by name. The text can be pasted into
     a shell.
     """
-    words = ["caltest", "audit", str(file)]
+    options, words = own_options(file, options), ["caltest", "audit", str(file)]
     for name in ("probs", "label", "where", "predicted_label", "classes", "clusters", "weights"):
         if options[name]:
             words += [f"--{name.replace('_', '-')}", str(options[name])]
@@ -661,6 +665,7 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROW_OPTIONS
 @o.second_model("The model in use, on the same rows.")
+@o.OWN_COLUMNS
 @o.flag("--unpaired", help="The model in use was seen on other rows.")
 @o.IDS_OPTION
 @o.DESIGN
@@ -689,6 +694,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     from caltest.read.model_rows import refuse_other_rows
 
     check_out(options | {"file": file, "against": against})
+    missing = _missing_limit(against, options)
     data: dict[str, Any]
     files = (file[0],) if against is None else (file[0], against)
     names = names_of(files)
@@ -703,14 +709,17 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
             _refuse_shared(files, options)
         parts = dict(zip(names, (file, (against,)), strict=False))
         data = read_models(
-            parts, options, lambda part, choices: read({**choices, "file": part}, True, sums=True)
+            parts,
+            options,
+            lambda part, choices: read({**choices, "file": part}, True, sums=True),
+            missing,
         )
     elif len(file) > 1:
         words = "--against is compared row by row with one FILE, or say --unpaired"
         raise Refusal(words, Reading({"unpaired": True}, "the rows are of other observations"))
     else:
         options["ids"] = options["ids"] or shared_ids(files)
-        data = read_models(dict(zip(names, files, strict=True)), options)
+        data = read_models(dict(zip(names, files, strict=True)), options, missing=missing)
         if options["ids"] is None:
             refuse_other_rows(names, files, [*data.values()], reader_of_ids(options))
     sides = dict(zip(("probs", "against"), data.values(), strict=False))
@@ -719,6 +728,22 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     result = ct.gate(**sides, **arguments, **settings(ct.gate, options))
     printed, code = finish(result, False, options | {"gate": False})
     return printed, code or result.verdict.exit_code
+
+
+def _missing_limit(against: Path | None, options: dict[str, Any]) -> dict[str, str]:
+    """Return the limit that a gate needs and lacks, as {option: clause that says so}, or {}.
+
+    ``against`` is the file of the model in use, and ``options`` the values of the command's options
+    by name.
+    """
+    if options["margin"] is None and against is not None:
+        return {
+            "margin": "say by how much its error may exceed that of the model in use, "
+            "--margin NUMBER such as 0.01"
+        }
+    if options["margin"] is None and options["tolerance"] is None:
+        return {"tolerance": "say the largest acceptable error, --tolerance NUMBER such as 0.05"}
+    return {}
 
 
 def _of_columns(file: Path, options: dict[str, Any]) -> dict[str, Any]:

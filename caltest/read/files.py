@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from os import PathLike, fspath
 from pathlib import Path
@@ -534,7 +534,8 @@ def table_of(source: object, wanted: Wanted) -> Iterator[tuple[Table, Wanted]]:
         if one and Path(str(label)).is_file():
             other = stack.enter_context(opened_part(Path(str(label)), Wanted()))
             with naming(table.name):
-                table = with_labels(table, other)
+                said = label.label if isinstance(label, LabelFile) else None
+                table = with_labels(table, other, said)
             wanted = replace(wanted, label=quoted(LABEL_OF_FILE))
         yield table, wanted
 
@@ -735,22 +736,42 @@ def refuse_same_labels(data: Predictions, sizes: Sequence[tuple[str, int]]) -> N
 LABEL_OF_FILE = "label="
 
 
-def with_labels(table: Table, other: Table) -> Table:
+@dataclass(frozen=True)
+class LabelFile(PathLike[str]):
+    """Second file, ``path``, with the labels of another one; ``label`` is the expression for them.
+
+    Without an expression the contract finds the column.
+    """
+
+    path: Path
+    label: str | None = None
+
+    def __fspath__(self) -> str:
+        return fspath(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def with_labels(table: Table, other: Table, label: str | None = None) -> Table:
     """Return a table with the labels of a second file, the table ``other``, as one more column.
 
     Both are open tables, lazy polars frames with their origins; the new column is called
-    ``LABEL_OF_FILE``. Rows are matched by the first column of words or whole numbers that both have
-    and that names each row of the second file once; without such a column rows are in the same
-    order. InvalidPredictionsError for a row without a label, and for files of different lengths.
+    ``LABEL_OF_FILE``, and ``label`` is the expression for it, None for the column that is found by
+    its name. Rows are matched by the first column of words or whole numbers that both have and that
+    names each row of the second file once; without such a column rows are in the same order.
+    InvalidPredictionsError for a row without a label, and for files of different lengths.
     """
     import polars as pl
 
-    if len(other.schema) == 1:
-        name = next(iter(other.schema))
-    else:
-        fit = choose({**other.schema, "p": pl.Float64()}, Wanted(probs="p"))
-        name = fit.terms["label"][0].name
-    labels, rows = other.frame.collect(), table.frame.collect()
+    name = next(iter(other.schema))
+    frame = other.frame
+    if len(other.schema) > 1 or label is not None:
+        fit = choose({**other.schema, "p": pl.Float64()}, Wanted(probs="p", label=label))
+        term = fit.terms["label"][0]
+        name = term.column or LABEL_OF_FILE
+        frame = frame if term.column else frame.with_columns(term.expr.alias(name))
+    labels, rows = frame.collect(), table.frame.collect()
     for common in (n for n in labels.columns if n != name and n in rows.columns):
         ids, words = words_of(labels[common]), words_of(rows[common])
         if ids is None or words is None or ids.n_unique() < ids.len():
@@ -941,27 +962,31 @@ def shared_ids(sources: Iterable[object]) -> str | None:
     return None
 
 
-def lent_labels(paths: Iterable[Path]) -> dict[Path, dict[str, Path]]:
+def lent_labels(
+    paths: Iterable[Path], labels: Mapping[Path, str | None]
+) -> dict[Path, dict[str, LabelFile]]:
     """Return, for each file without labels, the option that takes them from another file.
 
     The result maps such a file to ``{"label": other}``, a keyword argument of
-    :func:`read_predictions`. ``other`` is a file of ``paths`` whose column of labels is found by
-    its name, the last if several have one. Files that have labels are not in the dictionary, nor is
-    any if no other file has labels.
+    :func:`read_predictions`. ``other`` is a file of ``paths`` that has labels, the last if several
+    have some. ``labels`` maps paths to the user's expression for their label, None where the column
+    is found by its name. Files that have labels are not in the dictionary, nor is any if no other
+    file has labels.
     """
     import polars as pl
 
-    columns: dict[Path, str] = {}
+    columns: dict[Path, list[str]] = {}
     schemas: dict[Path, dict[str, Any]] = {}
     for path in paths:
         with table_of(path, Wanted()) as (table, _):
             schemas[path] = table.schema
             with suppress(InvalidPredictionsError):
-                fit = choose({**table.schema, "p=": pl.Float64()}, Wanted(probs='"p="'))
-                columns[path] = fit.name("label")
+                wanted = Wanted(probs='"p="', label=labels[path])
+                fit = choose({**table.schema, "p=": pl.Float64()}, wanted)
+                columns[path] = fit.terms["label"][0].roots
     return {
-        path: {"label": other}
+        path: {"label": LabelFile(other, labels[other])}
         for path in schemas.keys() - columns.keys()
-        for other, label in columns.items()
-        if label not in schemas[path]
+        for other, used in columns.items()
+        if not {*used} <= {*schemas[path]}
     }

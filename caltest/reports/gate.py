@@ -124,14 +124,14 @@ def gate(
         raise StatisticError(
             "a gate against another model needs both: against= and margin=0.01, "
             "how much larger than its error this one's may be",
-            [Reading({"margin": "0.01"}) if margin is None else Reading({"against": "FILE"})],
+            [Reading({"margin": "NUMBER"}) if margin is None else Reading({"against": "FILE"})],
         )
     limits = [limit for limit in (tolerance, margin) if limit is not None]
     if not limits:
         raise StatisticError(
             "say what may pass: tolerance=0.05, the largest error, or against= "
             "and margin=0.01, how much larger than another's",
-            [Reading({"tolerance": "0.05"})],
+            [Reading({"tolerance": "NUMBER"})],
         )
     if isinstance(data, Predictions) and (doubt := of_other_label(data)):
         data = replace(data, notes=(doubt.removesuffix("."), *data.notes))
