@@ -1,12 +1,14 @@
 """From the options of a command to rows: files read at once or in batches, models matched.
 
-:func:`read` is the entry for one model, :mod:`caltest.cli.models` that for several; :func:`finish`
-writes outputs and returns the exit code. Refusals carry readings, which become ``run:`` lines.
+:func:`read` is the entry for one model, :func:`read_models` for several; :func:`finish` writes
+outputs and returns the exit code. Refusals carry readings, which become ``run:`` lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -21,7 +23,7 @@ from caltest._base.written import DependenceDoubt
 from caltest.cli.layout import VERBOSE, in_brief
 from caltest.cli.remedies import Refusal, command
 from caltest.data.utilities import Threshold, Utility
-from caltest.errors import Reading
+from caltest.errors import InvalidPredictionsError, Reading
 from caltest.results.decisions import FORMULAS
 
 if TYPE_CHECKING:
@@ -280,6 +282,300 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
     if reader is None:  # rows that are paired with others stay, as do rows that are to be kept
         arguments.setdefault("rounded", False)
     return (reader or ct.read_predictions)(path, options["probs"], options["label"], **arguments)
+
+
+# ------------------------------------------------------------------------------
+# Files of several models, which may name columns of their own: ``--probs-of FILE=EXPR``.
+
+
+#: Options that may differ between files, with the options that name them for one file.
+OF_ONE_FILE_ALONE = {"probs": "probs_of", "label": "label_of"}
+
+ModelReader: TypeAlias = "Callable[[Any, dict[str, Any]], Any]"
+
+
+def read_models(
+    files: dict[str, Any],
+    options: dict[str, Any],
+    reader: ModelReader = read_file,
+    missing: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Read the files of several models, each as probabilities or as logits, whichever it holds.
+
+    ``files`` maps names of models to paths, and the result maps them to what was read: predictions,
+    or what ``reader(path, options)`` returns. ``options`` are the values of the command's options
+    by Python name. A file without labels takes the labels of the same ids in another. With ids and
+    ``drop_missing`` only common rows are kept. Refusal, an error of the command line, for a file
+    that could hold either where another can only hold logits.
+
+    InvalidPredictionsError for a file that cannot be read; its readings hold for all files
+    together, and have places for options that the command lacks besides. ``missing`` maps these
+    options to clauses that say what they are; None for none.
+    """
+    from caltest.read.model_rows import common_rows
+
+    _refuse_other_files(files, options)
+    try:
+        data = _each_read(files, options, reader)
+    except InvalidPredictionsError as error:
+        raise _in_one_question(error, files, options, reader, missing or {}) from None
+    return common_rows(data) if options["ids"] and options["drop_missing"] else data
+
+
+def _refuse_other_files(files: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raise Refusal for a column that is named for a file which is not among ``files``."""
+    for own in OF_ONE_FILE_ALONE.values():
+        for word in options.get(own) or ():
+            if not any(_of(word, path) for path in files.values()):
+                listed = ", ".join(map(_path, files.values()))
+                option = f"--{own.replace('_', '-')}"
+                raise Refusal(f"{option} {word} begins with none of the files {listed} and =")
+
+
+def _path(path: Any) -> str:
+    """Return the path of a file, or of the first of several, as the user wrote it."""
+    return str(path[0] if isinstance(path, tuple) else path)
+
+
+def _of(word: str, path: Any) -> str:
+    """Return the expression in a word such as "old.csv=score" if it is of the file, or ""."""
+    head = f"{_path(path)}="
+    return word[len(head) :] if word.startswith(head) else ""
+
+
+def own_options(path: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the command for one file, whose columns may have names of their own."""
+    named = {
+        name: expression
+        for name, own in OF_ONE_FILE_ALONE.items()
+        for word in options.get(own) or ()
+        if (expression := _of(word, path))
+    }
+    return options | named
+
+
+def _each_read(
+    files: Mapping[str, Any], options: dict[str, Any], reader: ModelReader
+) -> dict[str, Any]:
+    """Return {name: predictions} of the files, as :func:`read_models` reads them.
+
+    Parameters are as there. InvalidPredictionsError for the first file that cannot be read, with
+    readings for this file alone.
+    """
+    from caltest.read.files import lent_labels
+
+    own = {name: own_options(path, options) for name, path in files.items()}
+    lent: dict[Any, dict[str, Any]] = {}
+    if options["ids"]:
+        labels = {path: own[name]["label"] for name, path in files.items()}
+        lent = lent_labels(files.values(), labels)
+    data: dict[str, Any] = {}
+    logits: dict[str, InvalidPredictionsError] = {}
+    for name, path in files.items():
+        try:
+            data[name] = reader(path, own[name] | lent.get(path, {}))
+        except InvalidPredictionsError as error:
+            only = [dict(reading.options) for reading in error.readings]
+            if only != [{"from_logits": True}] or options["from_logits"]:
+                raise
+            logits[name] = error
+    if logits and not data:
+        raise next(iter(logits.values()))
+    for name in logits:
+        more = lent.get(files[name], {}) | {"from_logits": True}
+        data[name] = reader(files[name], own[name] | more)
+    of_logits = {name for name, rows in data.items() if options["from_logits"] and _is_wide(rows)}
+    for name in data.keys() - of_logits if of_logits else ():
+        raise Refusal(
+            f"{files[name]} holds no value outside [0, 1], unlike {' and '.join(of_logits)}: leave "
+            "--from-logits out, each file is read as what it holds",
+            Reading({"from_logits": None}),
+        )
+    return {name: data[name] for name in files}
+
+
+def _is_wide(rows: ct.Predictions | ct.Tally) -> bool:
+    """Return whether rows that were read as logits can be logits only: some lie outside [0, 1].
+
+    ``rows`` are predictions, whose probabilities are converted back. True also for more than two
+    classes and for tallies.
+    """
+    if not isinstance(rows, ct.Predictions) or rows.n_classes > 2:
+        return True
+    from scipy.special import logit
+
+    z = logit(rows.probs[:, 1])
+    return bool(((z < 0.0) | (z > 1.0)).any())
+
+
+def reader_of_ids(options: dict[str, Any]) -> Callable[[object, str | None], ct.Predictions]:
+    """Return a function (path, ids) that reads the predictions of a file with ids.
+
+    ``ids`` is the column that names the rows, None for none. The function raises no questions about
+    doubtful input, and warns of nothing. ``options`` are the values of the command's options by
+    Python name, which it reads the file with.
+    """
+
+    def rows(path: object, ids: str | None) -> ct.Predictions:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = leniency(own_options(path, options)) | {"ids": ids, "as_is": True}
+            found: ct.Predictions = read_file(path, asked)
+        return found
+
+    return rows
+
+
+# ------------------------------------------------------------------------------
+# One question for all files, and for the options that the command lacks.
+
+
+def _in_one_question(
+    error: InvalidPredictionsError,
+    files: Mapping[str, Any],
+    options: dict[str, Any],
+    reader: ModelReader,
+    missing: Mapping[str, str],
+) -> InvalidPredictionsError:
+    """Return the error of one file with readings under which all files can be read.
+
+    The options that the command lacks are added as places to fill in. Parameters are those of
+    :func:`read_models`.
+    """
+    paths = [path for path in files.values() if not isinstance(path, tuple) or len(path) == 1]
+    single = [Path(_path(path)) for path in paths if Path(_path(path)).is_file()]
+    readings = list(error.readings)
+    if len(single) == len(files) > 1:
+        path = _failing(files, options, reader)
+        found = readings or _by_names(path, options, reader)
+        readings = [_for_all(reading, path, files, options, reader) for reading in found]
+        readings = [_with_ids(reading, single, options) for reading in readings]
+    text = str(error)
+    if missing and (readings or not error.readings):
+        readings = [
+            reading if reading.verb
+            else replace(reading, options={**dict.fromkeys(missing, "NUMBER"), **reading.options})
+            for reading in readings
+        ]  # fmt: skip
+        text += "; " + " and ".join(missing.values())
+    return type(error)(text, readings)
+
+
+def _failing(files: Mapping[str, Any], options: dict[str, Any], reader: ModelReader) -> Any:
+    """Return the path of the first file that cannot be read; parameters are as in read_models."""
+    for name, path in files.items():
+        if _error_of({name: path}, options | {"ids": None}, reader) is not None:
+            return path
+    return [*files.values()][-1]
+
+
+def _error_of(
+    files: Mapping[str, Any], options: dict[str, Any], reader: ModelReader
+) -> InvalidPredictionsError | None:
+    """Return the error with which the files cannot be read, or None; as in :func:`read_models`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _each_read(files, options, reader)
+        except InvalidPredictionsError as error:
+            return error
+    return None
+
+
+def _has(path: Any, expression: object) -> bool:
+    """Return whether a file has the columns of an expression, or of several with commas."""
+    from caltest.read.contract import Wanted
+    from caltest.read.expressions import terms_of
+    from caltest.read.files import table_of
+
+    try:
+        with table_of(Path(_path(path)), Wanted()) as (table, _):
+            terms_of(str(expression), table.schema)
+    except InvalidPredictionsError:
+        return False
+    return True
+
+
+def _by_names(path: Any, options: dict[str, Any], reader: ModelReader) -> Sequence[Reading]:
+    """Return the readings of a file that lacks the columns which the options name.
+
+    It is read without these options: by the names that need none, or by likely columns.
+    """
+    from caltest.read.contract import Wanted
+    from caltest.read.files import chosen_of, table_of
+
+    own = own_options(path, options)
+    lacking = [name for name in OF_ONE_FILE_ALONE if own[name] and not _has(path, own[name])]
+    if not lacking:
+        return []
+    without = own | dict.fromkeys(lacking)
+    if (other := _error_of({"": path}, without | {"ids": None}, reader)) is not None:
+        return other.readings
+    with suppress(InvalidPredictionsError), table_of(Path(_path(path)), Wanted()) as (table, _):
+        chosen = chosen_of(table, Wanted(probs=without["probs"], label=without["label"]))
+        return [Reading({name: chosen.sql(name) for name in lacking})]
+    return []
+
+
+def _for_all(
+    reading: Reading,
+    path: Any,
+    files: Mapping[str, Any],
+    options: dict[str, Any],
+    reader: ModelReader,
+) -> Reading:
+    """Return a reading of one file, ``path``, completed by what the other files need with it.
+
+    Columns that other files lack, or that are named otherwise there, become options of this file
+    alone. Of each other file, the one way to read it is added; several are asked about later.
+    """
+    if reading.verb or not reading.complete:
+        return reading
+    others = {name: other for name, other in files.items() if other != path}
+    found: dict[str, Any] = {}
+    for name, value in reading.options.items():
+        alone = OF_ONE_FILE_ALONE.get(name)
+        lent = name == "label" and options["ids"]  # a file without labels takes those of the other
+        others_lack = value and not lent and not all(_has(p, value) for p in others.values())
+        apart = alone and value and (options[name] or others_lack)
+        found |= {alone: (f"{_path(path)}={value}",)} if apart and alone else {name: value}
+    for name, other in others.items():
+        given = options | {k: v for k, v in found.items() if k not in OF_ONE_FILE_ALONE.values()}
+        for own in OF_ONE_FILE_ALONE.values():
+            given[own] = (*(options.get(own) or ()), *found.get(own, ()))
+        error = _error_of({"": path, name: other}, given, reader)
+        if error is None:
+            continue
+        ways = error.readings or _by_names(other, given, reader)
+        if len(ways) != 1 or not ways[0].complete or ways[0].verb:
+            continue
+        for option, value in ways[0].options.items():
+            alone = OF_ONE_FILE_ALONE.get(option)
+            if alone and value:
+                found[alone] = (*found.get(alone, ()), f"{_path(other)}={value}")
+            elif option not in found:
+                found[option] = value
+    return replace(reading, options=found)
+
+
+def _with_ids(reading: Reading, paths: Sequence[Path], options: Mapping[str, Any]) -> Reading:
+    """Return a reading with the one column that names rows of all files which differ in rows."""
+    from caltest.read.expressions import quoted
+    from caltest.read.model_rows import common_ids
+
+    if options["ids"] or options.get("unpaired") or reading.verb or "ids" in reading.options:
+        return reading
+    columns = common_ids(paths)
+    if len(columns) != 1:
+        return reading
+    name = next(iter(columns))
+    when = " and ".join(filter(None, (reading.when, f"rows of one {name} are one observation")))
+    return replace(reading, options={**reading.options, "ids": quoted(name), "drop_missing": True},
+                   when=when)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------
+# Results: further commands, files, and the exit code.
 
 
 def this_command(**options: Any) -> str:

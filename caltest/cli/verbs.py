@@ -29,13 +29,15 @@ from caltest.cli.inputs import (
     clusters_call,
     finish,
     leniency,
+    own_options,
     read,
     read_file,
+    read_models,
+    reader_of_ids,
     settings,
     this_command,
     utility_of,
 )
-from caltest.cli.models import own_options, read_models, reader_of_ids
 from caltest.cli.options import Recipe, Verb, column, elsewhere, option
 from caltest.cli.remedies import Refusal
 from caltest.data.predictions import refuse_unlike

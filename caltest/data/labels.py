@@ -42,12 +42,12 @@ def marks(column: AnyArray) -> AnyArray:
 
 
 def listed_classes(classes: Sequence[object] | None) -> Sequence[object] | None:
-    """Return classes as they are, or as a list where one text names them, "a,b" or "0,…,9".
+    """Return classes as they are, or as a list where one text names several, "a,b" or "0,…,9".
 
     Whole numbers in a text become integers, and "…" or "..." between two of them stands for the
-    numbers in between. None stays None.
+    numbers in between. None stays None, and a text without commas stays as it is.
     """
-    if not isinstance(classes, str):
+    if not isinstance(classes, str) or "," not in classes:
         return classes
     names = [name.strip() for name in classes.replace("...", "…").split(",")]
     if len(names) == 3 and names[1] == "…" and names[0].isdecimal() and names[2].isdecimal():

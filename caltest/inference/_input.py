@@ -292,7 +292,7 @@ def admitted(
         if data not in _COPIES:
             _COPIES[data] = n_copies(data.probs, data.labels)
         if copies := _COPIES[data]:
-            remedy = ", or say by clusters= which rows belong together"
+            remedy = spelt(", or say by clusters= (--clusters) which rows belong together")
             words = f"{copies} of {data.n} rows repeat another, probabilities and label, and hardly"
             words += " by chance: errors look more certain than they are. Keep one row of each"
             notes.append(DependenceDoubt(words + remedy * (RowFact.CLUSTERS in takes)))

@@ -124,7 +124,8 @@ class Wanted:
     decimal: Literal[".", ","] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", listed_classes(self.classes))
+        classes = listed_classes(self.classes)
+        object.__setattr__(self, "classes", [classes] if isinstance(classes, str) else classes)
         if self.multilabel:
             object.__setattr__(self, "probs", self.probs or "p_*")
             object.__setattr__(self, "label", self.label or "y_*")

@@ -356,7 +356,7 @@ def chosen_of(table: Table, wanted: Wanted) -> Chosen:
 #: count; those that are whole numbers; and those of at most 1, or percents.
 NUMERIC = frozenset({"probs", "weights", "time", "horizon", "votes", "features", "n", "events"})
 NUMERIC |= {"probability"}
-OF_RATIOS, WHOLE = frozenset({"weights", "features"}), frozenset({"n", "events"})
+OF_RATIOS, COUNTED = frozenset({"weights", "features"}), frozenset({"n", "events"})
 FRACTIONS = frozenset({"probs", "probability"})
 
 
@@ -378,7 +378,7 @@ def refuse_unclear_numbers(table: Table, terms: Mapping[str, Sequence[Term]]) ->
             cell = mark.cell
             grouped, fraction = cell.replace(mark.mark, ""), cell.replace(",", ".")
             other = "," if mark.mark == "." else "."
-            whole = option in WHOLE and float(fraction) % 1 != 0.0
+            whole = option in COUNTED and float(fraction) % 1 != 0.0
             readings = [Reading({"decimal": other}, f"{cell} in {name} is {grouped}" * (not whole))]
             if mark.decimal and not whole:
                 small = f"{float(fraction):g}"

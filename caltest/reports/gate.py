@@ -38,7 +38,7 @@ from caltest.tallies import AnyTally, RowsOrTally
 VERDICTS = {False: GateVerdict.FAILED, None: GateVerdict.CANNOT_TELL, True: GateVerdict.PASSED}
 
 #: The verdict on all checks is the first of these that one of them has.
-DECIDING = (
+WORST_FIRST = (
     *(GateVerdict.FAILED, GateVerdict.IN_DOUBT),
     *(GateVerdict.CANNOT_TELL, GateVerdict.PASSED),
 )
@@ -162,7 +162,7 @@ def gate(
     verdicts = [check.verdict for check in checks]
     result = analysis.result(
         GateResult,
-        verdict=min(verdicts, key=DECIDING.index),
+        verdict=min(verdicts, key=WORST_FIRST.index),
         checks=tuple(checks),
         doubts=tuple(doubts),
         names=names if margin is not None else names[:1],

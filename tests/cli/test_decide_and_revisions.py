@@ -176,8 +176,20 @@ def test_lead_times_are_asked_about_with_a_command_for_each_reading(run, leads, 
     assert "--as-is" in err
     down = run(*call[:-2], "--time=-lead_hours", "--json")[1]
     assert json.loads(down) != json.loads(run(*call, "--as-is", "--json")[1])
-    right = ct.Revisions(leads["day"], -leads["lead_hours"], leads["p"], step=0.0)
+    right = ct.Revisions(leads["day"], -leads["lead_hours"], leads["p"])
     assert json.loads(down)["log_evidence"] == right.test().log_evidence
+
+
+def test_rounded_forecasts_are_charged_alike_on_the_command_line_and_in_python(
+    run, leads, tmp_path
+):
+    file = tmp_path / "percents.csv"
+    pl.DataFrame(leads | {"p": leads["p"].round(2)}).write_csv(file)
+    call = ["revisions", file, "--ids", "day", "--time=-lead_hours", "--json"]
+    python = ct.Revisions(leads["day"], -leads["lead_hours"], leads["p"].round(2)).test()
+    found = json.loads(run(*call)[1])
+    assert found["log_evidence"] == python.log_evidence
+    assert found["log_evidence"] < json.loads(run(*call, "--step", "0")[1])["log_evidence"]
 
 
 @pytest.mark.parametrize("name", ["lead_hours", "Lead time (h)", "days_before", "hours ahead"])

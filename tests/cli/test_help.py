@@ -28,7 +28,7 @@ def test_options_stand_only_where_they_work():
 
     for name in ("plan", "gate", "segments", "monitor", "grades"):
         assert "--by" not in options(name)
-    for name in ("interval", "compare", "gate", "plan", "segments"):
+    for name in ("interval", "compare", "gate", "plan", "segments", "report"):
         assert "--multilabel" not in options(name)
     ended = {"--percent", "--pos-label", "--drop-label", "--one-model"}
     assert not any(ended & options(name) for name in cli.COMMANDS if name != "grades")

@@ -105,10 +105,26 @@ def test_commands_after_a_doubt_name_the_clusters(tmp_path, rng, run):
                  age=rng.integers(20, 90, 600), prob=p.round(4), label=y)  # fmt: skip
     out = run("audit", file)[1]
     assert "outcomes of rows with the same MRN are correlated" in out
-    again = f"To audit with these clusters, run: caltest audit {file} --clusters MRN"
-    assert again in out.split("\n")
+    again = "To allow for these clusters, run: caltest {} {} --clusters MRN"
+    assert again.format("audit", file) in out.split("\n")
     assert f"run: caltest segments {file} --clusters MRN" in out
     assert "correlated" not in run("audit", file, "--clusters", "MRN")[1]
+    for verb in ("test", "interval"):
+        assert f"  {again.format(verb, file)}" in run(verb, file)[1].split("\n")
+
+
+def test_a_report_prints_the_commands_that_allow_for_clusters_and_search(tmp_path, rng, run):
+    patient = np.repeat(np.arange(150), 4)
+    p = np.repeat(rng.uniform(0.2, 0.8, 150), 4)
+    same = np.repeat(rng.random(150), 4)
+    y = (np.where(rng.random(600) < 0.8, same, rng.random(600)) < p) * 1
+    file = write(tmp_path / "rows.csv", MRN=[f"m{i}" for i in patient],
+                 age=rng.integers(20, 90, 600), prob=p.round(4), label=y)  # fmt: skip
+    page = tmp_path / "page.html"
+    run("report", file, "-o", str(page), *FEW)
+    text = page.read_text()
+    assert f"run: caltest report {file} -o {page} --n-resamples 99 --clusters MRN" in text
+    assert f"run: caltest segments {file} --n-resamples 99 --clusters MRN" in text
 
 
 def test_a_plan_for_a_file_is_run_with_like(tmp_path, rng, run):
@@ -337,11 +353,11 @@ def two_models(tmp_path, rng):
 
 def test_labels_that_only_one_file_has_are_matched_by_id(two_models, run):
     new, old = two_models(lambda c: {"id": c["id"], "prob": c["prob"]})
-    code, _, err = run("gate", new, "--against", old, "--label", "label", "--margin", "0.02")
-    assert code == 2
-    assert "old.csv has no column label, but new.csv has" in err
-    ((_, words),) = commands_of(err)
-    assert "passed" in run(*words)[1].lower()
+    code, out, _ = run("gate", new, "--against", old, "--label", "label", "--margin", "0.02")
+    assert (code, "passed" in out.lower()) == (0, True)
+    assert "labels of new.csv matched by id" in out
+    by_words = ("--label", "label = 1", "--margin", "0.02")
+    assert run("gate", new, "--against", old, *by_words)[1].count("passed") == out.count("passed")
 
 
 def test_the_id_that_one_file_has_twice_is_named(two_models, run):
@@ -349,3 +365,64 @@ def test_the_id_that_one_file_has_twice_is_named(two_models, run):
     code, _, err = run("gate", new, "--against", old, "--margin", "0.02")
     assert code == 2
     assert "id is 'req-7' in 2 rows of old (2 such ids): keep one row of each" in err
+
+
+@pytest.fixture
+def renamed(tmp_path, rng):
+    """Return a function that writes two models whose columns have other names in the old file."""
+    z = rng.normal(0, 1.3, 900)
+    p, q = (1 / (1 + np.exp(-s * z)) for s in (1.0, 1.4))
+    y, order = (rng.random(900) < p) * 1, rng.permutation(900)
+    ids = np.array([f"C{i:04d}" for i in range(900)])
+
+    def files(label=True, size=900):
+        new = write(tmp_path / "new.csv", customer=ids, score=p.round(4),
+                    churned=np.where(y, "yes", "no"))  # fmt: skip
+        o = order[:size]
+        old = {"customer": ids[o], "score_v1": q[o].round(4)}
+        old |= {"churned": np.where(y, "yes", "no")[o]} if label else {}
+        return new, write(tmp_path / "old.csv", **old)
+
+    return files
+
+
+@pytest.mark.parametrize("options", [{}, {"label": False}, {"size": 800}])
+def test_a_gate_asks_for_label_scores_ids_and_margin_in_one_question(renamed, run, options):
+    new, old = renamed(**options)
+    code, _, err = run("gate", new, "--against", old)
+    ((line, words),) = commands_of(err)
+    assert code == 2
+    assert "exceed that of the model in use, --margin NUMBER such as 0.01" in err
+    assert line.startswith("if yes is the event")
+    assert [w for w in words if w.endswith((".csv=score", ".csv=score_v1"))] == [
+        f"{new}=score", f"{old}=score_v1",
+    ]  # fmt: skip
+    assert ("--ids" in words) == (options == {"size": 800})
+    code, out, err = run(*(w.replace("NUMBER", "0.2") for w in words))
+    assert code == 0, err
+    assert "passed" in out
+
+
+def test_a_score_of_another_name_in_one_file_is_named_for_this_file(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 500).round(3)
+    y = (rng.random(500) < p) * 1
+    new, old = write(tmp_path / "n.csv", p=p, y=y), write(tmp_path / "o.csv", score=p**2, y=y)
+    calls = [["compare", new, old], ["compare", old, new], ["compare", new, old, "--probs", "p"],
+             ["gate", new, "--against", old, "--margin", "0.3"],
+             ["plan", "--like", new, "--against", old, "--n-datasets", "100"]]  # fmt: skip
+    for call in calls:
+        code, _, err = run(*call)
+        ((line, words),) = commands_of(err)
+        assert (code, line[:5], f"{old}=score" in words) == (2, "run: ", True)
+        code, _, err = run(*words)
+        assert code == 0, err
+    code, _, err = run("compare", new, old, "--probs-of", "third.csv=score")
+    assert code == 2
+    assert "--probs-of third.csv=score begins with none of the files" in err
+
+
+def test_a_gate_without_a_limit_has_a_place_for_it(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 200).round(3)
+    file = write(tmp_path / "f.csv", p=p, y=(rng.random(200) < p) * 1)
+    ((line, _),) = commands_of(run("gate", file)[2])
+    assert line == f"say: caltest gate {file} --tolerance NUMBER"

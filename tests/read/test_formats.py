@@ -15,7 +15,7 @@ import pytest
 from files_of_tests import CSV, LABELS, PROBS, check, refused, written, zipped, zst
 
 import caltest as ct
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError
 from caltest.read.files import read_predictions
 from caltest.read.formats import FILE_FORMATS, FORMATS, PACKED
 
@@ -321,3 +321,123 @@ def test_marks_of_thousands_beside_decimals_with_the_other_mark(tmp_path, run, t
 def test_decimals_of_both_marks_in_one_file_are_refused_beside_thousands(tmp_path):
     text = "n;p;q\n1.200;0,5;0.25\n"
     refused(written(tmp_path / "f.csv", text), r"decimal commas and decimal points \(0,5, 0.25\)")
+
+
+#: A column of weights, whole numbers with points before the last three digits.
+MIXED = "p,y,w\n" + "".join(f"{35 + k % 9},{k % 2},{w}\n" for k, w in enumerate(
+    ("950", "1.200", "2.340", "87", "4.001", "512")))  # fmt: skip
+
+
+def test_numbers_with_two_readings_are_asked_about_with_a_command_for_each(tmp_path, run):
+    file = written(tmp_path / "f.csv", MIXED)
+    call = ("audit", file, "--probs", "p / 100", "--weights", "w")
+    code, _, err = run(*call)
+    lines = [line for line in err.splitlines() if line.startswith("if ")]
+    assert code == 2
+    assert [line.partition(": ")[0] for line in lines] == [
+        "if 1.200 in w is 1200", "if 1.200 in w is 1.2",
+    ]  # fmt: skip
+    weights = []
+    for line in lines:
+        words = shlex.split(line.partition("caltest ")[2])
+        assert run(*words)[0] == 0
+        mark = words[words.index("--decimal") + 1]
+        weights.append(read_predictions(file, "p / 100", weights="w", decimal=mark).weights)
+    assert weights[0].tolist() == [950, 1200, 2340, 87, 4001, 512]
+    assert weights[1].tolist() == [950, 1.2, 2.34, 87, 4.001, 512]
+    with pytest.raises(DoubtfulInputError, match=r"decimal=',' or decimal='\.'"):
+        read_predictions(file, "p / 100", weights="w")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (MIXED, {}),  # a column that is not used
+        (MIXED.replace("950", "950.5"), {"weights": "w"}),
+        ("p,y\n0.200,1\n0.850,0\n0.900,1\n", {}),
+        ("p,y,w\n35,1,1.200\n40,0,2.340\n45,1,1.950\n", {"weights": "w"}),  # ratios only
+        ("p,y,g\n35,1,1.200\n40,0,950\n45,1,1.200\n", {"by": "g"}),  # names
+    ],
+    ids=["unused", "decimals", "fractions", "ratios", "names"],
+)
+def test_numbers_whose_reading_is_clear_or_does_not_matter_are_not_asked_about(
+    tmp_path, text, options
+):
+    probs = "p" if "0.850" in text else "p / 100"
+    assert read_predictions(written(tmp_path / "f.csv", text), probs, **options).n >= 3
+
+
+def test_counts_of_grades_with_points_of_thousands_have_one_command(tmp_path, run):
+    text = "grade,n,events,pd\nA,950,3,1%\nB,1.200,20,2%\nC,2.340,60,3%\n"
+    file = written(tmp_path / "f.csv", text)
+    code, _, err = run("grades", file)
+    (line,) = [line for line in err.splitlines() if line.startswith("run: ")]
+    assert (code, line) == (2, f"run: caltest grades {file} --decimal ,")
+    code, out, _ = run("grades", file, "--decimal", ",", "--json")
+    assert [row["n"] for row in json.loads(out)["grades"]] == [950, 1200, 2340]
+
+
+def test_arrays_of_other_lengths_are_named(tmp_path):
+    others = {"train_y": np.zeros(7), "train_x": np.zeros((7, 2)), "fold": np.zeros(7)}
+    np.savez(tmp_path / "f.npz", probs=PROBS, labels=LABELS, image=np.zeros((3, 4, 4)), **others)
+    data = read_predictions(tmp_path / "f.npz")
+    left = "left out image (3 × 4 × 4), train_y (7), train_x (7 × 2), fold (7): not a value or row"
+    assert data.n == len(LABELS)
+    assert any(note.startswith(left) for note in data.notes)
+    np.savez(tmp_path / "g.npz", probs=PROBS, labels=LABELS[:-1])
+    refused(tmp_path / "g.npz", r"label.* left out labels \(\d\): not a value or row for each of")
+    refused(tmp_path / "g.npz", r"no column 'labels'.* left out labels", label="labels")
+
+
+def test_an_event_without_a_time_is_completed_from_the_columns(tmp_path, run):
+    rng = np.random.default_rng(5)
+    p, years = rng.beta(2, 4, 400).round(3), rng.exponential(4.0, 400).round(2)
+    ends = rng.choice(["none", "cancer", "stroke"], 400)
+    rows = "".join(
+        f"{a},{t},{e},{(e != 'none') * 1}\n" for a, t, e in zip(p, years, ends, strict=True)
+    )
+    file = written(tmp_path / "f.csv", "risk,years,cause,seen\n" + rows)
+    lines = [line for line in run("audit", file, "--event", "cause")[2].splitlines()
+             if ", say: " in line]  # fmt: skip
+    assert len(lines) == 2
+    for line in lines:
+        words = shlex.split(line.partition("caltest ")[2])
+        assert words[words.index("--time") + 1] == "years"
+        assert "--competing" in words
+        assert run(*(w.replace("NUMBER", "5") for w in words), "--n-resamples", "199")[0] == 0
+    (line,) = [line for line in run("audit", file, "--event", "seen")[2].splitlines()
+               if line.startswith("say: ")]  # fmt: skip
+    assert line.endswith("--event seen --time years --horizon NUMBER --probs risk")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_american_odds_of_one_sign_are_asked_about(tmp_path, run, sign):
+    rng = np.random.default_rng(6)
+    q = rng.uniform(0.05, 0.49, 600) if sign > 0 else rng.uniform(0.51, 0.95, 600)
+    odds = np.rint(100 * (1 - q) / q if sign > 0 else -100 * q / (1 - q)).astype(int)
+    won = (rng.random(600) < q) * 1
+    rows = "".join(f"{o},{y}\n" for o, y in zip(odds, won, strict=True))
+    file = written(tmp_path / "f.csv", "price,won\n" + rows)
+    code, _, err = run("audit", file, "--probs", "price", "--label", "won")
+    lines = [line for line in err.splitlines() if line.startswith("if ")]
+    assert code == 2
+    assert [line.partition("price ")[2].partition(":")[0] for line in lines] == (
+        ["holds American odds", "is out of NUMBER, say"][: 1 + (sign > 0)]
+    )
+    words = shlex.split(lines[0].partition("caltest ")[2])
+    code, out, err = run(*words, "--n-resamples", "199")
+    assert (code, "Verdict: CALIBRATED" in out) == (0, True), err
+    named = written(tmp_path / "g.csv", "moneyline,won\n" + rows)
+    (line,) = [line for line in run("audit", named)[2].splitlines() if line.startswith("if ")]
+    assert "if moneyline holds American odds: " in line
+
+
+@pytest.mark.parametrize("classes", ["no,yes", ["no", "yes"]])
+def test_classes_are_a_list_or_one_text(tmp_path, classes):
+    file = written(tmp_path / "f.csv", "a,b,answer\n0.8,0.2,no\n0.3,0.7,yes\n0.4,0.6,no\n")
+    data = read_predictions(file, "a, b", "answer", classes=classes)
+    assert (data.classes, data.labels.tolist()) == (("no", "yes"), [0, 1, 0])
+    arrays = ct.Predictions.of(data.probs, ["no", "yes", "no"], classes=classes)
+    assert (arrays.classes, arrays.labels.tolist()) == (("no", "yes"), [0, 1, 0])
+    counted = ct.Predictions.of(data.probs, [1, 2, 1], classes="1,…,2")
+    assert counted.labels.tolist() == [0, 1, 0]

@@ -1,6 +1,8 @@
 """Close enough, and how many rows: equivalence, tolerance, gates and plans."""
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -384,5 +386,50 @@ def test_the_action_runs_the_gate(files):
         for more in ({"CANNOT_TELL": "fail"}, {"CANNOT_TELL": "pass"}, {"TOLERANCE": "0.06"})
     ]
     assert codes == [3, 0, 0]
-    assert (files / "out").read_text().split("\n")[0] == "verdict=cannot tell"
+    told = (files / "out").read_text().split()
+    assert " ".join(told) == "verdict=cannot tell verdict=cannot tell verdict=passed"
     assert (files / "page").read_text().count("## Calibration gate") == 3
+
+
+def test_a_failure_of_dependent_rows_is_in_doubt_and_a_pass_stays_one(tmp_path, run):
+    rng = np.random.default_rng(4)
+    p = np.repeat(rng.uniform(0.2, 0.8, 60), 20)
+    y = (np.repeat(rng.random(60), 20) < p).astype(int)  # all rows of a patient have one outcome
+    order = rng.permutation(p.size)
+    rows = zip(np.repeat(np.arange(60), 20)[order], p[order], y[order], strict=True)
+    file = tmp_path / "f.csv"
+    file.write_text("patient,p,y\n" + "".join(f"m{g},{a:.6f},{b}\n" for g, a, b in rows))
+    call = ("gate", str(file), "--tolerance")
+    code, out, _ = run(*call, "0.02")
+    again = f"run: caltest gate {file} --tolerance 0.02 --clusters patient"
+    assert code == 3
+    assert "Verdict: IN DOUBT" in out
+    assert out.count("outcomes of rows with the same patient are correlated") == 1
+    assert again in out
+    told = json.loads(run(*call, "0.02", "--json")[1])
+    assert (told["verdict"], told["checks"][0]["verdict"]) == ("in doubt", "in doubt")
+    assert told["checks"][0]["low"] > 0.02
+    assert told["doubts"][0].startswith("outcomes of rows with the same patient")
+    assert told["clusters_call"] in again
+    code, out, _ = run(*shlex.split(again.partition("caltest ")[2]))
+    assert (code, "Verdict: IN DOUBT" in out) == (3, False)  # the rows cannot tell
+    code, out, _ = run(*call, "0.5")
+    assert (code, "Verdict: PASSED" in out) == (0, True)
+    alone = ct.read_predictions(file)
+    given = ct.gate(alone, tolerance=0.02, rng=0)
+    assert given.verdict is ct.GateVerdict.IN_DOUBT
+    assert type(given).from_json(given.to_json()) == given
+    independent = ct.gate(np.full(400, 0.2), np.arange(400) % 2, tolerance=0.02, rng=0, as_is=True)
+    assert (independent.verdict, independent.doubts) == ("failed", ())
+
+
+def test_a_failure_where_sizes_of_clusters_depend_on_outcomes_is_in_doubt():
+    rng = np.random.default_rng(3)
+    size = rng.integers(1, 7, 1500)
+    cluster = np.repeat(np.arange(1500), size)
+    y = (rng.random(cluster.size) < 0.7 / size[cluster]).astype(int)
+    p = np.full(cluster.size, 0.45)
+    result = ct.gate(p, y, tolerance=0.02, clusters=cluster, rng=0, as_is=True)
+    assert (result.verdict, result.verdict.exit_code) == ("in doubt", 3)
+    assert "residuals change with the size of the cluster" in result.doubts[0]
+    assert "residuals change with the size of the cluster" in str(result)
