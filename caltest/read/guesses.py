@@ -494,6 +494,7 @@ class Head:
         if options.get("from_logits") and len(listed) == 1:
             return f"{listed[0].sql} holds log-odds"
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
+        names = [*dict.fromkeys(names)]  # of text that is written as numbers there are several
         if len(names) == 2 and listed[0].sql == f"{quoted(names[0])} / {quoted(names[1])}":
             return f"{names[0]} of {names[1]} is the share of an ensemble that predicts the event"
         cases = bool(listed) and listed[0].sql.startswith("CASE WHEN")
@@ -668,6 +669,8 @@ class Head:
         if coded:
             return [pair for n in coded for pair in self.told_codes(n, wanted)]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
+        used = {root for p in wanted for root in self.roots(p.get("probs"))}
+        told = [n for n in told if n not in used] or told  # one prediction is no outcome of another
         return [self.threshold(n, wanted) for n in told]
 
     def as_label(self, name: str) -> str:

@@ -7,6 +7,7 @@ it is printed for the user to judge.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os.path import commonprefix
@@ -41,8 +42,8 @@ from caltest.read.guesses import (
     numbers_of,
     text_literal,
 )
-from caltest.read.questioning import label_words
-from caltest.read.tables import column_of_cells, columns_of, spans_of
+from caltest.read.questioning import AROUND, label_words
+from caltest.read.tables import column_of_cells, columns_of, is_date, spans_of
 from caltest.read.values import EvaluatedCells
 
 if TYPE_CHECKING:
@@ -500,8 +501,12 @@ class _Readings(Head):
         both, or whose label is the predicted class, are left out. The option ``drop_missing`` is
         set where rows lack a prediction, ``classes`` where names do not tell their order.
         """
-        for outcome, when in outcomes:
+        for found in outcomes:
             for p in probs:
+                outcome, when = found
+                columns = self.roots(outcome.get("label"))
+                if columns and outcome == {"label": f"{quoted(columns[0])} >= NUMBER"}:
+                    outcome, when = self.threshold(columns[0], [p])
                 options = {**outcome, **p}
                 used = [{*self.roots(each.get(name))} for each, name in
                         ((outcome, "label"), (p, "probs"))]  # fmt: skip
@@ -634,7 +639,7 @@ class _Readings(Head):
         found = [
             (reading, f"{a} is the answer and {b} the truth")
             for a, b in roles
-            if self.share_words(a, b)
+            if self.share_words(a, b) and self.agree(a, b)
             for reading in self.sure_of(a, b, probs, lacking)
         ]
         ranks = [self.ranks_answers(reading) for reading, _ in found]
@@ -726,6 +731,35 @@ class _Readings(Head):
         shared = shorter & {w.lower() for w in second}
         return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
 
+    def agree(self, a: str, b: str) -> bool:
+        """Return whether two columns hold the same word in more rows than chance would have it.
+
+        Case, signs around words, and what all words of a column share are ignored. Chance is that
+        of words at their frequencies in independent columns, and a standard error more. ``a`` and
+        ``b`` are the names of the columns. Among fewer than 20 rows, and if ``b`` has a single
+        word, one such row is enough. False for columns of dates.
+        """
+        cells = [self.frame[name] for name in (a, b)]
+        if any(map(is_date, cells)):
+            return False
+        words = [words_of(each) for each in cells]
+        if any(one is None for one in words):
+            return False
+        rows = [(x.strip(), y.strip()) for x, y in zip(*words, strict=True)
+                if x is not None and y is not None]  # fmt: skip
+        first, second = ({*each} for each in zip(*rows, strict=True)) if rows else (set(), set())
+        if len(first) <= PREFIXED and len(second) <= PREFIXED:
+            shorter = bare_words(sorted(first), [w.lower() for w in second])
+            longer = bare_words(sorted(second), [*shorter.values()])
+            rows = [(shorter[x], longer[y]) for x, y in rows]
+        rows = [(x.lower().strip(AROUND), y.lower().strip(AROUND)) for x, y in rows]
+        same = sum(x == y for x, y in rows)
+        if len(rows) < TOLD or len(second) == 1:
+            return same > 0
+        counts = [Counter(each) for each in zip(*rows, strict=True)]
+        expected = sum(k * counts[1][w] for w, k in counts[0].items()) / len(rows)
+        return same > expected + expected**0.5
+
     def sure_of(self, a: str, b: str, probs: Sequence[Options], lacking: str) -> list[Reading]:
         """Return suggestions of columns that may be the confidence in a model's answer.
 
@@ -737,7 +771,7 @@ class _Readings(Head):
         found = []
         for options in probs:
             listed = self.terms(options.get("probs") or self.given.get("probs"))
-            if len(listed) != 1:
+            if len(listed) != 1 or {a, b} & {*listed[0].roots}:
                 continue
             p = numbers_of(self.frame.select(listed[0].expr).to_series())
             columns = [column_of_cells(self.frame[name]) for name in (a, b)]

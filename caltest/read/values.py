@@ -63,8 +63,8 @@ MAY_LACK = frozenset({"by", "features"})
 BEYOND = 1e-6
 
 
-#: How far from 1 rows sum whose columns are no classes of one label.
-NOT_ONE = 0.02
+#: How far from 1 rows sum whose columns are no classes of one label, and rows that show it.
+NOT_ONE, ROWS_OF_SUMS = 0.02, 20
 
 
 #: What stands for a blank among answers, in SQL.
@@ -460,6 +460,8 @@ class EvaluatedCells:
                     "are numbers in [0, 1]"
                 )
         listed = [self.numbers(column) for column in columns]
+        if len(columns) > 2 and not (self.wanted.from_logits or self.wanted.multilabel):
+            self._refuse_no_class(np.column_stack(listed))
         if not self.wanted.from_logits:
             for column, values in zip(columns, listed, strict=True):
                 self._check_scale(column, values, len(columns) > 1)
@@ -469,6 +471,50 @@ class EvaluatedCells:
         if not self.wanted.from_logits and not self.wanted.multilabel:
             self._refuse_cumulative(stacked)
         return stacked
+
+    def _refuse_no_class(self, probs: FloatArray) -> None:
+        """Raise InvalidPredictionsError for a column that is called like a class and holds none.
+
+        Such as ``p_value`` beside ``p_cat`` and ``p_dog``: no row has its label, and all rows sum
+        to 1, or 100, without it and not with it. ``probs`` (n, K) are the numbers of the K columns,
+        as they are written. The error names the other columns, one reading for each column that may
+        be left out. Nothing is raised without labels, for fewer than 20 rows, and for
+        ``renormalise`` with ``as_is``.
+        """
+        words = words_of(self.frame["label:0"]) if self.of("label") else None
+        if (
+            words is None
+            or len(probs) < ROWS_OF_SUMS
+            or self.wanted.renormalise & self.wanted.as_is
+        ):
+            return
+        seen = {key(word) for word in words.unique().drop_nulls().to_list()}
+        names = [*map(str, self.wanted.classes or self.chosen.classes or ())]
+        ends = [key(name) for name in names] if len(names) == probs.shape[1] else []
+        lacking = [j for j in range(probs.shape[1]) if not (ends and {ends[j]} & seen)]
+        told = seen <= {*ends}
+        if _sum_to_one(probs) or not (told or 3 <= len(seen) < probs.shape[1]):
+            return
+        tried = [[j] for j in lacking] + [lacking] * (1 < len(lacking) < probs.shape[1] - 1)
+        out = [left for left in tried if _sum_to_one(np.delete(probs, left, axis=1))]
+        sql, named = [self.sql(column) for column in self.of("probs")], bool(self.wanted.classes)
+        readings = []
+        for left in out:
+            kept = [j for j in range(len(sql)) if j not in left]
+            options: dict[str, Any] = {"probs": ", ".join(sql[j] for j in kept)}
+            options |= {"classes": ",".join(names[j] for j in kept)} if named else {}
+            options |= {"renormalise": None} if self.wanted.renormalise else {}
+            which = " and ".join(sql[j] for j in left)
+            readings.append(
+                Reading(options, "" if told and len(out) == 1 else f"{which} is no class")
+            )
+        if readings:
+            which = " or ".join(" and ".join(sql[j] for j in left) for left in out)
+            raise InvalidPredictionsError(
+                f"rows of {self.chosen.name('probs')} sum to 1 without {which} only, which no row "
+                f"of {self.name('label:0')} is called after: it is no class",
+                readings,
+            )
 
     def _check_scale(self, column: str, values: FloatArray, family: bool) -> None:
         """Raise InvalidPredictionsError for a column of probabilities with numbers outside [0, 1].
@@ -1142,6 +1188,13 @@ def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> boo
         return False
     apart = min(abs(x - number) for x in numbers)
     return apart > max(numbers) - min(numbers) or number < 0.0 <= min(numbers)
+
+
+def _sum_to_one(probs: FloatArray) -> bool:
+    """Return whether all rows of numbers (n, K), none below 0, sum to 1, or to 100, within 2 %."""
+    sums = probs.sum(axis=1)
+    near = (np.allclose(sums, scale, rtol=0.0, atol=NOT_ONE * scale) for scale in (1.0, 100.0))
+    return bool(probs.shape[1] > 1 and probs.min(initial=0.0) >= 0.0 and any(near))
 
 
 def _at(values: Any, places: IntArray) -> Any:

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 750 tables of 75 kinds, names known and foreign.
+"""Files whose right reading is known: 790 tables of 79 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 750
+FILES = 790
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -916,6 +916,47 @@ def named_survival(d: Draw) -> Case:
     return case
 
 
+def stray_column(d: Draw) -> Case:
+    """A column that is called like a class, and holds none."""
+    d.n = 400
+    P, k = _classes(d, 3)
+    ends = np.array(["cat", "dog", "fox"])
+    cells: dict[str, Any] = {f"p_{end}": P[:, j] for j, end in enumerate(ends)}
+    stray = str(d.rng.choice(["p_value", "prob_mass", "p_rank"]))
+    noise = d.rng.integers(1, 50, d.n) if stray == "p_rank" else np.round(d.rng.random(d.n), 4)
+    return Case("stray column", cells | {stray: noise, "label": ends[k]}, P, k, {}, holds=("",))
+
+
+def verdict_beside_answer(d: Draw) -> Case:
+    """Answers and confidences that are numbers, both as text, and whether answers were right."""
+    sure = d.rng.integers(2, 20, d.n) * 5
+    right = (d.rng.random(d.n) < sure / 100).astype(int)
+    cells = {"qid": [f"q{j}" for j in range(d.n)]}
+    cells["answer"] = [str(j) for j in d.rng.integers(0, 100, d.n)]
+    cells |= {"confidence": [str(j) for j in sure]}
+    cells |= {"verdict": np.array(["incorrect", "correct"])[right]}
+    case = Case("verdict beside answer", cells, sure / 100, right, {}, form="jsonl")
+    case.holds = ("correct is the event",)
+    return case
+
+
+def opponents(d: Draw) -> Case:
+    """Two columns of the same words, which are never equal: no answers and truths."""
+    names = np.array([f"pl{j}" for j in range(12)])
+    first = d.rng.integers(0, 12, d.n)
+    cells = {"player": names[first], "opponent": names[(first + d.rng.integers(1, 12, d.n)) % 12]}
+    day = [f"2024-{j % 12 + 1:02d}-{j % 28 + 1:02d}" for j in range(d.n)]
+    cells |= {"made": day, "played": [*day[7:], *day[:7]]}
+    return Case("opponents", cells | {"win_prob": d.risk, "won": d.y}, d.risk, d.y, {}, holds=("",))
+
+
+def two_thresholds(d: Draw) -> Case:
+    """Probabilities of two amounts, whose names say which, and the amount."""
+    mm = np.where(d.y, 2.1 + d.rng.exponential(6.0, d.n), d.rng.uniform(0, 2, d.n)).round(1)
+    cells = {"p_gt_2mm": d.risk, "p_gt_10mm": np.round(d.risk * np.exp(-8 / 6), 4), "obs_mm": mm}
+    return Case("two thresholds", cells, d.risk, d.y, {}, holds=("the event is obs_mm > 2",))
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -928,6 +969,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     top_two, two_models, log_probabilities, thousandths, members, named_horizon,
     american_odds, decimal_odds, odds_of_players, raw_scores, rows_of_models, bracketed, initials,
     tenths_in_words, cents, votes, ensemble, named_threshold, code_of_three, named_survival,
+    stray_column, verdict_beside_answer, opponents, two_thresholds,
 ]  # fmt: skip
 
 
