@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,7 +57,14 @@ from caltest.read.tables import (
     over,
     spans_of,
 )
-from caltest.read.values import FEWEST_MARKS, NINES, UNKNOWN_WORDS, Complete, EvaluatedCells
+from caltest.read.values import (
+    FEWEST_MARKS,
+    NINES,
+    UNKNOWN_WORDS,
+    Complete,
+    EvaluatedCells,
+    mark_beside_numbers,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -344,25 +352,29 @@ def unknown_outcomes(
     The :class:`Question` has the evidence in words and a reading (options to set) that answers it.
     The label's expression in ``chosen`` (expressions by role, such as "label"), such as ``status =
     'dead'``, counts rows of other values as rows without the event. A value is asked about if its
-    word says so; or if it is not the most frequent, its rows have predictions like all others (1000
-    times as likely as like those of rows without the event), and outcomes are 1000 times as likely
-    if it is unknown at random. ``rows`` are the predictions and outcomes, ``table`` is the open
-    table (rows as a lazy polars frame), and ``wanted`` has the options of :func:`read_predictions`.
+    word says so, or stands alone beside 0 and 1; or if its rows have predictions like all others
+    (1000 times as likely as like those of rows without the event), and outcomes are 1000 times as
+    likely if it is unknown at random. One of the other values always counts as known. ``rows`` are
+    the predictions and outcomes, ``table`` is the open table (rows as a lazy polars frame), and
+    ``wanted`` has the options of :func:`read_predictions`.
     """
     if rows.risks is None or "label" not in chosen.terms or "predicted_label" in chosen.terms:
         return None
     found = _compared_codes(table, chosen, wanted, "label")
     if found is None or len(found.others) + found.blank < 2 or rows.followed:
         return None
-    doubtful = [c for c in found.others if without_accents(str(c)) in UNKNOWN_WORDS]
+    mark = mark_beside_numbers([*map(str, found.all)])
+    doubtful = [
+        c for c in found.others if str(c) == mark or without_accents(str(c)) in UNKNOWN_WORDS
+    ]
     if not doubtful and rows.weights is None and not found.blank:
         values = _kept(table, chosen, wanted).select(found.name).collect()[found.name]
         if len(values) == rows.n:
             least = LIKELIER + float(np.log(len(found.others)))
             masks = {c: (values == c).to_numpy() for c in found.others}
-            usual = max(masks, key=lambda c: int(masks[c].sum()))  # the other outcome itself
-            rest = ((c, here) for c, here in masks.items() if c != usual)
-            doubtful = [c for c, here in rest if _is_at_random(rows, here, least)]
+            doubtful = [c for c, here in masks.items() if _is_at_random(rows, here, least)]
+            if len(doubtful) == len(masks):  # the most frequent is the other outcome itself
+                doubtful.remove(max(masks, key=lambda c: int(masks[c].sum())))
     if not doubtful:
         return None
     wheres = " AND ".join(f"{quoted(found.name)} <> {found.others[c]}" for c in doubtful)
@@ -372,17 +384,34 @@ def unknown_outcomes(
     return Question(
         "unknown_outcomes",
         f"{found.name} has the values {shown}: rows where it is {' or '.join(map(str, doubtful))} "
-        f"count as rows without the event",
+        f"count as rows {_with_event(table, chosen, wanted, found.name, doubtful)} the event",
         tuple(readings),
     )
+
+
+def _with_event(
+    table: Table, chosen: Chosen, wanted: Wanted, name: str, values: Sequence[Any]
+) -> str:
+    """Return "with" if the label is true where a column has one of some values, else "without".
+
+    ``name`` is the column, and ``values`` are some of its cells. The label's expression is in
+    ``chosen`` (expressions by role, such as "label"), ``table`` is the open table (rows as a lazy
+    polars frame), and ``wanted`` has the options of :func:`read_predictions`.
+    """
+    import polars as pl
+
+    here = _kept(table, chosen, wanted).filter(pl.col(name).is_in([*values]))
+    label = over(table, chosen).terms["label"][0].expr.cast(pl.Boolean, strict=False)
+    return "with" if here.select(label.any()).collect().item() else "without"
 
 
 def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
     """Return whether rows of a value look like rows of any outcome.
 
-    Otherwise they look like rows without the event. ``rows`` are the predictions and outcomes of n
-    rows, and ``here`` (n,) marks the rows of the value; ``least`` is the natural logarithm of how
-    many times likelier this must be.
+    Otherwise they look like rows without the event, or like rows with it. ``rows`` are the
+    predictions and outcomes of n rows, and ``here`` (n,) marks the rows of the value; ``least`` is
+    the natural logarithm of how many times likelier this must be than no event; it only has to be
+    likelier than the event.
     """
     p, y = rows.risks, rows.labels
     assert p is not None
@@ -392,9 +421,14 @@ def _is_at_random(rows: Rows, here: BoolArray, least: float) -> bool:
     q = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
     seen = (1.0 - share) * q  # probability of an event that is known
     gain = np.where(y == 1, np.log1p(-share), np.log((1.0 - seen) / (1.0 - q))).sum()
-    of_free = np.clip((1.0 - q) * here.sum() / (1.0 - q).sum(), 1e-9, 1.0 - 1e-9)
-    like_all = np.where(here, np.log(share / of_free), np.log((1.0 - share) / (1.0 - of_free)))
-    return bool(gain >= least and like_all.sum() >= least)
+
+    def like_all(odds: FloatArray) -> float:  # against rows that are drawn in proportion to odds
+        drawn = np.clip(odds * here.sum() / odds.sum(), 1e-9, 1.0 - 1e-9)
+        return float(
+            np.where(here, np.log(share / drawn), np.log((1.0 - share) / (1.0 - drawn))).sum()
+        )
+
+    return bool(gain >= least and like_all(1.0 - q) >= least and like_all(q) > 0.0)
 
 
 def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:

@@ -416,7 +416,7 @@ class EvaluatedCells:
         if len(codes) > 2 * OFFERED:
             comparison = "CODE" if cells.dtype.is_numeric() else "'CODE'"
             return [Reading({option: f"{sql} = {comparison}"})]
-        lost = [code for code in codes if _is_unknown(code, codes, counts)]
+        lost = unknown_codes(counts)
         known = [code for code in codes if code not in lost]
         if option != "label" or len(known) < 2:
             lost, known = [], codes
@@ -1168,6 +1168,29 @@ class Complete:
             return ()
         listed = ", ".join(f"{self.cells.name(column)} in {n}" for column, n in self.gaps.items())
         return (f"left out {several(self.left_out, 'row')} without a value: {listed}",)
+
+
+def unknown_codes(counts: pl.DataFrame) -> list[Any]:
+    """Return the values of an outcome that say that it is not known, in the order of ``counts``.
+
+    ``counts`` is a frame of two columns, the distinct values and their numbers of rows. Such a
+    value is a word such as "unknown", a mark such as 9, or the one word beside 0 and 1; [] if there
+    is none.
+    """
+    codes = counts[counts.columns[0]].to_list()
+    mark = mark_beside_numbers([*map(str, codes)])
+    return [code for code in codes if str(code) == mark or _is_unknown(code, codes, counts)]
+
+
+def mark_beside_numbers(values: Sequence[str]) -> str | None:
+    """Return the one value beside 0 and 1 that is a word, such as "M" for missing, or None.
+
+    ``values`` are the distinct values of an outcome as text. None unless they are 0, 1 and a third
+    one without digits.
+    """
+    others = [value for value in values if value not in ("0", "1")]
+    one = len(others) == 1 and len(values) == 3 and not re.search(r"\d", others[0])
+    return others[0] if one else None
 
 
 def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> bool:

@@ -560,3 +560,24 @@ def test_a_pattern_of_columns_stands_for_these_columns_only():
     assert _as_pattern(listed, dict.fromkeys([*names, "p99"])) == listed
     backwards = ", ".join(names[::-1])
     assert _as_pattern(backwards, dict.fromkeys(names)) == backwards
+
+
+@pytest.mark.parametrize("label", ["rain = '1'", "rain <> '0'"])
+def test_one_word_beside_0_and_1_is_never_an_outcome_however_rare(label):
+    rng = np.random.default_rng(1)
+    p = rng.random(400)
+    rain = np.where(rng.random(400) < p, "1", "0")
+    rain[7] = "M"
+    where = [({"where": "rain <> 'M'"}, "the outcome is not known there")]
+    assert refusal({"p": p, "rain": rain}, "0, 1, M", label=label) == where
+
+
+@pytest.mark.parametrize("label", ["c IN ('P', 'LP')", "c = 'P' OR c = 'LP'", "c = 'P'"])
+def test_the_most_frequent_code_may_be_the_one_that_is_not_known(label):
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.6, 0.8, 1200)
+    event, often = rng.random(1200) < p, rng.random(1200) < 0.7
+    known = np.where(event, np.where(often, "P", "LP"), np.where(often, "B", "LB"))
+    code = np.where(rng.random(1200) < 0.45, "VUS", known)
+    where = [({"where": "c <> 'VUS'"}, "the outcome is not known there")]
+    assert refusal({"p": p, "c": code}, "where it is VUS", label=label) == where
