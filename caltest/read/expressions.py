@@ -307,6 +307,28 @@ def compared(term: Term) -> list[tuple[str, str]]:
     return found
 
 
+def conjuncts(expr: pl.Expr) -> list[pl.Expr]:
+    """Return the parts of a condition that AND joins, a list of polars expressions.
+
+    ``expr`` is the condition as a polars expression. It is the only part if no AND is its outermost
+    operation.
+    """
+    import polars as pl
+
+    plan = json.loads(expr.meta.serialize(format="json"))
+    found, left = list[Any](), [plan]
+    while left:
+        node = left.pop()
+        inner = node.get("BinaryExpr") if isinstance(node, dict) else None
+        if inner is not None and inner["op"] in ("And", "LogicalAnd"):
+            left += [inner["right"], inner["left"]]
+        else:
+            found.append(node)
+    if len(found) == 1:
+        return [expr]
+    return [pl.Expr.deserialize(StringIO(json.dumps(node)), format="json") for node in found]
+
+
 def compared_columns(term: Term) -> list[tuple[str, str]]:
     """Return the pairs of columns that an expression tests for equality.
 

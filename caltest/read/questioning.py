@@ -41,6 +41,7 @@ from caltest.read.contract import LABELS, Chosen, Wanted
 from caltest.read.expressions import (
     compared,
     compared_columns,
+    conjuncts,
     key,
     literal,
     quoted,
@@ -799,10 +800,11 @@ def _without_outcome(
 ) -> tuple[int, int]:
     """Return (left out, total): numbers of rows without an outcome or excluded by its condition.
 
-    A condition counts if ``where`` uses a column of the label or event. ``n`` rows were evaluated,
-    and ``complete`` says how many of them lack an outcome; ``table`` is the open table (rows as a
-    lazy polars frame), ``chosen`` has the expressions by role, such as "label", and ``wanted`` the
-    options of :func:`read_predictions`.
+    A part of ``where`` that AND joins to the others is such a condition if it uses a column of the
+    label or event. Rows that other parts exclude, such as those of another lead time, are in
+    neither number. ``n`` rows were evaluated, and ``complete`` says how many of them lack an
+    outcome; ``table`` is the open table (rows as a lazy polars frame), ``chosen`` has the
+    expressions by role, such as "label", and ``wanted`` the options of :func:`read_predictions`.
     """
     out = complete.without_outcome if complete.left_out else 0
     if wanted.where is None:
@@ -812,7 +814,11 @@ def _without_outcome(
         return out, n
     import polars as pl
 
-    total = int(table.frame.select(pl.len()).collect().item())
+    kept = table.frame
+    for part in conjuncts(over(table, chosen).terms["where"][0].expr):
+        if not labels & {*part.meta.root_names()}:
+            kept = kept.filter(part.cast(pl.Boolean))
+    total = int(kept.select(pl.len()).collect().item())
     return out + total - n, total
 
 
