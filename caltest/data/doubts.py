@@ -246,6 +246,10 @@ def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None
         )
 
 
+#: Guards of outcomes that may not have been seen to their end.
+UNSEEN = ("follow-up", "outcomes to come")
+
+
 def answered(
     asked: Iterable[Question], as_is: bool = False, *, arrays: bool = False
 ) -> tuple[str, ...]:
@@ -254,9 +258,11 @@ def answered(
     A Question is evidence against the way data were read. The first one that ``asks`` raises
     DoubtfulInputError with its alternative readings, unless ``as_is`` is true; then the note says
     that it was overruled. The others are doubts, noted as they are. A note is a Doubt (a kind of
-    str that puts p-values in doubt) if its question could explain a miscalibration, a
-    DependenceDoubt if rows seem to depend, else a plain str. With ``arrays`` the message of the
-    error suggests Python arguments; without, the caller adds how to go on.
+    str that puts p-values in doubt) if its question could explain a miscalibration, else a plain
+    str; a DependenceDoubt if rows seem to depend; without ``as_is`` a FollowupDoubt if outcomes may
+    not be known to their end. Rows without an outcome are a plain note with ``as_is``. With
+    ``arrays`` the message of the error suggests Python arguments; without, the caller adds how to
+    go on.
     """
     notes = list[str]()
     for question in asked:
@@ -269,8 +275,10 @@ def answered(
             column = [str(reading.options.get("clusters", "")) for reading in question.readings]
             notes.append(DependenceDoubt(text, *column[:1]))
             continue
-        if question.guard == "follow-up" and question.explains and not as_is:
+        if question.guard in UNSEEN and question.explains:
             kind = FollowupDoubt
+            if as_is:
+                kind = str if question.guard == "outcomes to come" else Doubt
         notes.append(kind(text))
     return tuple(notes)
 

@@ -16,6 +16,7 @@ from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
 from caltest.data.doubts import against_outcomes, confidences, permuted_classes, predicted_class
 from caltest.data.ends import follow_up, without_accents
 from caltest.data.questions import (
+    ROUNDED_OFF,
     Column,
     Question,
     Rows,
@@ -648,21 +649,67 @@ def _follows(probs: FloatArray, column: Column) -> bool:
     return bool(np.count_nonzero(np.diff(along)) <= column.n_values - 1)
 
 
-def outcomes_to_come(left_out: int, n: int) -> Question | None:
+def outcomes_to_come(left_out: int, n: int, rows: Rows | None = None) -> Question | None:
     """Return a doubt if more than 1 % of the rows have no outcome and were left out.
 
     ``left_out`` of ``n`` rows were. If one outcome becomes known earlier than the other, the
-    remaining rows are a biased sample. The Question says so as text, and does not stop an analysis.
-    None for fewer rows.
+    remaining rows are a biased sample. The Question says so as text, and does not stop an analysis;
+    it explains a miscalibration unless the ``rows`` that are left, predictions with outcomes, say
+    that it cannot (:func:`_explained_by_absence`). Without them, None, it is taken to. None for
+    fewer rows.
     """
-    if left_out <= 0.01 * n:
+    if left_out <= 0.01 * n or left_out >= n:
         return None
     text = (
         f"{left_out} of {n} rows have no outcome and are left out: if one outcome becomes known "
-        "earlier than the other, the remaining rows are a biased sample. Keep only the rows that "
-        "are old enough for either outcome to be known"
+        "earlier than the other, the remaining rows are a biased sample"
     )
-    return Question("outcomes to come", text, (Reading({"where": "EXPR"}),), asks=False)
+    explains = rows is None or _explained_by_absence(rows, left_out / (n - left_out) * rows.n)
+    if explains:
+        text += spelt(
+            ". Keep only the rows that are old enough for either outcome to be known, or pass "
+            "as_is=True (--as-is) if no outcome has decided which are missing"
+        )
+    else:
+        text += ", which would not explain the errors of the others"
+    readings = (Reading({"where": "EXPR"}),)
+    return Question("outcomes to come", text, readings, asks=False, explains=explains)
+
+
+#: χ² of level and slope, with two degrees of freedom, up to which absent outcomes may explain
+#: errors: p = 0.001; and shifts of the log-odds that are tried.
+EXPLAINED_CHI2, SHIFTS_TRIED = 13.8, 41
+
+
+def _explained_by_absence(rows: Rows, left_out: float) -> bool:
+    """Return whether rows may look miscalibrated because others have no outcome yet.
+
+    If the outcome alone decides which ``left_out`` rows are missing, log-odds of the others are
+    shifted by a constant: at least by −log(1 + m / k), if all m missing rows had the event that k
+    ``rows`` have, and at most by log(1 + m / l), if none had, for l rows without the event. It is
+    true if, for one of these shifts, a score test of the level and the slope of the predictions has
+    χ² ≤ 13.8, divided by the largest design effect over clusters or unused columns. It is true as
+    well for more than two classes, follow-up, and rows of one outcome.
+    """
+    p, event = rows.risks, rows.labels == 1
+    if p is None or rows.followed or event.all() or not event.any():
+        return True
+    w = np.ones(rows.n) if rows.weights is None else rows.weights / rows.weights.mean()
+    inner = np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)
+    odds = np.log(inner / (1.0 - inner))
+    effect = design_effect(w * (event - inner), groups_of(rows))
+    k, without = float(w @ event), float(w @ ~event)
+    for shift in np.linspace(
+        -np.log1p(left_out / k), np.log1p(left_out / without), SHIFTS_TRIED
+    ).tolist():
+        q = 1.0 / (1.0 + np.exp(-(odds + shift)))
+        r, v = w * (event - q), w * w * q * (1.0 - q)
+        x = odds - float(v @ odds) / float(v.sum())
+        spread = float(v @ (x * x))
+        slope = float(r @ x) ** 2 / spread if spread > 1e-9 else 0.0
+        if (float(r.sum()) ** 2 / float(v.sum()) + slope) / effect <= EXPLAINED_CHI2:
+            return True
+    return False
 
 
 # ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any, Unpack
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, rel_entr
 
 from caltest._base.arrays import (
     RNG,
@@ -26,7 +26,7 @@ from caltest._base.arrays import (
     whole,
 )
 from caltest._base.features import Feature
-from caltest._base.written import explained
+from caltest._base.written import explained, several
 from caltest.data import Predictions, RowFacts
 from caltest.data.facts import by_appearance
 from caltest.data.lenses import LensLike, OneVsRest, TopK
@@ -256,7 +256,31 @@ def _searched_columns(analysis: Analysis, data: Predictions) -> tuple[list[Featu
     left += [f"{name} (the label)" for name in told]
     losses = [f.name for f in others if f.name not in told and _is_loss(f, rows)]
     left += [f"{name} (a loss: outcomes follow from it and the prediction)" for name in losses]
-    return [*derived, *(f for f in features if f.name not in {*same, *told, *losses})], left
+    of_classes = dict[str, str]()
+    if data.features.unnamed and rows.n_classes > 2:
+        rest = [f for f in others if f.name not in {*told, *losses}]
+        of_classes = {f.name: why for f in rest if (why := _part_of_a_class(f, rows))}
+    left += [f"{name} ({why})" for name, why in of_classes.items()]
+    gone = {*same, *told, *losses, *of_classes}
+    return [*derived, *(f for f in features if f.name not in gone)], left
+
+
+#: Classes whose outcomes are compared with columns, at most.
+CLASSES_COMPARED = 20
+
+
+def _part_of_a_class(feature: Feature, rows: Predictions) -> str:
+    """Return why a column seems to follow from the class that occurred; "" if it does not.
+
+    The goals of two teams follow from who has won, for example. ``feature`` is a column, and
+    ``rows`` are predictions of more than two classes with their outcomes; the first 20 classes are
+    compared with it as in :func:`_part_of_outcome`.
+    """
+    for k in range(min(rows.n_classes, CLASSES_COMPARED)):
+        p = rows.probs[:, k]
+        if why := _part_of_outcome(feature, rows.labels == k, p, rows.weights, MIN_ROWS):
+            return why
+    return ""
 
 
 #: Rank correlation from which on a column is taken as a loss.
@@ -335,8 +359,8 @@ def _cells_of_columns(
             dropped.append(f"{feature.name} (the same cells as {first})")
         elif unnamed and cut and _tells(column, data, min_rows):
             dropped.append(f"{feature.name} (outcomes follow from it)")
-        elif unnamed and cut and _is_part_of_outcome(column, data):
-            dropped.append(f"{feature.name} (one outcome occurs at one of its values only)")
+        elif unnamed and cut and (why := _why_part(column, data, min_rows)):
+            dropped.append(f"{feature.name} ({why})")
         else:
             cut.append(column)
     tell = _equal_where_event(cut[1:], data)
@@ -347,7 +371,7 @@ def _cells_of_columns(
     leaks = [
         c.feature.name
         for c in known
-        if c.feature.name in tell or _tells(c, data, min_rows) or _is_part_of_outcome(c, data)
+        if c.feature.name in tell or _tells(c, data, min_rows) or _why_part(c, data, min_rows)
     ]
     if leaks:
         others = ",".join(name for name in data.features.by_name if name not in leaks)
@@ -363,6 +387,16 @@ def _cells_of_columns(
             f"no column is left to search: {', '.join(dropped)}; pass features of several values"
         )
     return cut, dropped
+
+
+def _why_part(column: CutFeature, data: Predictions, min_rows: int) -> str:
+    """Return why a column seems to follow from the outcome (:func:`_part_of_outcome`), or "".
+
+    ``column`` is a feature cut into cells, and ``data`` are the binary predictions with outcomes,
+    of which class 0 is the event; ``min_rows`` is the least number of rows of a segment.
+    """
+    event, p = data.labels == 0, data.probs[:, 0]
+    return _part_of_outcome(column.feature, event, p, data.weights, min_rows)
 
 
 #: Share of the rarer outcomes that may contradict a column from which outcomes follow, how many
@@ -445,41 +479,112 @@ def _in_common_codes(feature: Feature, words: dict[str, int]) -> FloatArray:
 #: Share of rows with the lowest value, from which on it is looked at beside all others.
 COMMON_VALUE = 0.05
 
+#: Values of a column that are looked at one by one, at most, and the share of outcomes up to which
+#: a value with no others is taken to follow from them.
+VALUES_TRIED, RARER = 12, 1 / 3
 
-def _is_part_of_outcome(column: CutFeature, data: Predictions) -> bool:
-    """Return whether one outcome occurs on one side of a column only, in excess of predictions.
 
-    A step on the way to the outcome is like that, such as a click before a purchase: it is known
-    after the prediction. ``column`` is a feature cut into cells, ``data`` are the binary
-    predictions with outcomes. Sides are the missing cells, the lower of two values or a common
-    lowest value, and the rest. Both the absence on one side and the excess on the other must have a
-    probability below 1e-6 by the predictions; where only one side is off, as at a hospital that
-    reports no events, the predictions are in question and not the column. For numbers of many
-    values, such as the length of a stay that death ends, the side beyond all events is looked at as
-    well: a quarter of the expected events must be absent there.
+def _part_of_outcome(
+    feature: Feature, event: BoolArray, p: FloatArray, weights: FloatArray | None, min_rows: int
+) -> str:
+    """Return why a column seems to follow from the outcome, in excess of predictions; "" if not.
+
+    A step on the way to the outcome is like that, such as a click before a purchase, and so is a
+    consequence, such as a chargeback after a fraud: both are known after the prediction only. One
+    outcome is absent on one side of the column. Both this absence and the excess of that outcome on
+    the other side must have a probability below 1e-6 by the predictions. Where only one side is
+    off, as at a hospital that reports no events, the predictions are in question and not the
+    column.
+
+    Sides are the missing cells, the lower of two values or a common lowest value, and the rest. For
+    numbers of many values, such as the length of a stay that death ends, the side beyond all events
+    is looked at as well: a quarter of the expected events must be absent there. For a score that
+    only events reach, the side beyond all other rows has to hold a quarter of the events. Such a
+    side has at least ``min_rows`` rows: fewer rows of one outcome may be a segment.
+
+    Of up to twelve values one may hold nothing but the rarer outcome, of at most a third of the
+    rows. Then its rows suffice, as many as ``min_rows``, with a probability below 1e-6 divided by
+    the number of values: a segment in which the rarer outcome is certain is hardly a feature.
+
+    Parameters
+    ----------
+    feature : Feature
+        The column, a name with numbers (n,) that may be missing.
+    event : ndarray of shape (n,)
+        Outcomes, booleans.
+    p : ndarray of shape (n,)
+        Probabilities of the event.
+    weights : ndarray of shape (n,), or None
+        Weights of the rows; None for 1.
+    min_rows : int
+        Rows of a segment, at least.
     """
-    x, p = column.feature.values, data.probs[:, 0]
-    known = x[~np.isnan(x)]
-    if not known.size:
-        return False
-    lowest = x == known.min()
-    sides = [np.isnan(x)]
-    if np.unique(known).size == 2 or lowest.mean() >= COMMON_VALUE:
-        sides.append(lowest)
-    if not column.feature.dates and column.feature.levels is None:
-        sides += _beyond_events(x, data.labels == 0, p)
-    for side in sides:
-        for event, risk in ((data.labels == 0, p), (data.labels != 0, 1.0 - p)):
+    x, w = feature.values, np.ones(len(p)) if weights is None else weights
+    missing = np.isnan(x)
+    values, places = np.unique(x[~missing], return_inverse=True)
+    if not values.size:
+        return ""
+    lowest, any_side = x == values[0], list[tuple[BoolArray, str]]()
+    any_side.append((missing, "where it is missing or not only"))
+    if values.size == 2 or lowest.mean() >= COMMON_VALUE:
+        any_side.append((lowest, "at one of its values only" if values.size == 2 else SOME_VALUES))
+    if not feature.dates and feature.levels is None:
+        any_side += [(side, SOME_VALUES) for side in _beyond_events(x, event, p)]
+    of_either = ((event, p), (~event, 1.0 - p))
+    for absent, risk in of_either:
+        for side, where in any_side:
             for pure in (side, ~side):
-                if not pure.any() or pure.all() or event[pure].any() or not event.any():
-                    continue
-                absence = float(np.log1p(-np.minimum(risk[pure], 1.0 - 1e-12)).sum())
-                expected, seen = float(risk[~pure].sum()), float(event[~pure].sum())
-                # Chernoff's bound of as many events as seen
-                excess = seen - expected + seen * float(np.log(max(expected, 1e-12) / seen))
-                if max(absence, excess) < np.log(LABEL_CHANCE) and seen > expected:
-                    return True
-    return False
+                if _is_off_on_both_sides(pure, absent, risk, w):
+                    return f"one outcome occurs {where}"
+    held = list[tuple[BoolArray, BoolArray, FloatArray]]()
+    for absent, risk in of_either:
+        if not feature.dates and feature.levels is None:
+            for side in (x > x[absent].max(initial=-np.inf), x < x[absent].min(initial=np.inf)):
+                if side.sum() - absent[side].sum() >= SHARE_BEYOND * (~absent).sum():
+                    held.append((side, absent, risk))
+        if 2 <= values.size <= VALUES_TRIED and float(w @ ~absent) <= RARER * float(w.sum()):
+            rows = np.bincount(places.ravel())
+            for k in np.flatnonzero((rows >= min_rows) & (rows < len(x))):
+                side = np.zeros(len(x), dtype=bool)
+                side[~missing] = places.ravel() == k
+                if _is_absent(side, absent, risk, LABEL_CHANCE / values.size):
+                    return f"one of its values has one outcome only, {several(int(rows[k]), 'row')}"
+    for side, absent, risk in held:
+        if side.sum() >= min_rows and _is_off_on_both_sides(side, absent, risk, w):
+            return f"one outcome occurs {SOME_VALUES}"
+    return ""
+
+
+#: Where an outcome occurs that is absent at the other values.
+SOME_VALUES = "at some of its values only"
+
+
+def _is_absent(pure: BoolArray, event: BoolArray, p: FloatArray, chance: float) -> bool:
+    """Return whether an event is absent in some rows with a probability ∏ (1 − p) < ``chance``.
+
+    ``pure`` marks the rows, ``event`` the outcomes, and ``p`` are the probabilities of the event,
+    (n,) each.
+    """
+    if not pure.any() or event[pure].any():
+        return False
+    return float(np.log1p(-np.minimum(p[pure], 1.0 - 1e-12)).sum()) < np.log(chance)
+
+
+def _is_off_on_both_sides(pure: BoolArray, event: BoolArray, p: FloatArray, w: FloatArray) -> bool:
+    """Return whether an event is absent in some rows and too frequent in the others.
+
+    ``pure`` marks the rows, ``event`` the outcomes, ``p`` are the probabilities of the event and
+    ``w`` the weights, (n,) each. The probabilities of the absence (:func:`_is_absent`) and of the
+    excess, by Chernoff's bound for the mean of the others, must both be below 1e-6.
+    """
+    rest = w[~pure]
+    if not rest.sum() > 0.0 or not _is_absent(pure, event, p, LABEL_CHANCE):
+        return False
+    total = float(rest.sum())
+    seen, expected = float(rest @ event[~pure]) / total, float(rest @ p[~pure]) / total
+    expected = min(max(expected, 1e-12), 1.0 - 1e-12)
+    apart = float(rel_entr(seen, expected) + rel_entr(1.0 - seen, 1.0 - expected))
+    return seen > expected and -apart * total**2 / float(rest @ rest) < np.log(LABEL_CHANCE)
 
 
 #: Share of the expected events that must be absent beyond all others in a column of numbers.

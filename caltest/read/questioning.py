@@ -167,7 +167,8 @@ def questioned(
     if data.followup is not None:
         asked.append(_other_events(beside, data.followup))
         asked += doubts_of_followup(p, data.followup, data.clusters, said)
-    asked.append(outcomes_to_come(*_without_outcome(table, chosen, wanted, n, complete)))
+    left_out, total = _without_outcome(table, chosen, wanted, n, complete)
+    asked.append(outcomes_to_come(left_out, total, beside if small else spread))
     found = [_with_competing(q, table, chosen, wanted) for q in asked if q is not None]
     found.sort(key=lambda question: not question.asks)
     notes = answered(found, wanted.as_is)

@@ -439,6 +439,21 @@ def test_outcomes_to_come_are_doubted_above_one_percent():
     assert "11 of 1000 rows have no outcome" in spare_columns.outcomes_to_come(11, 1000).text
 
 
+@pytest.mark.parametrize(("change", "explains"), [("known early", True), ("slope", False)])
+def test_absent_outcomes_explain_a_shift_and_no_wrong_slope(change, explains):
+    p, y, rng = drawn(4000)
+    absent = np.zeros(4000, dtype=bool)
+    if change == "known early":
+        absent = (y == 0) & (rng.random(4000) < 0.5)  # events are known first
+    else:
+        odds = 2.0 * np.log(p / (1.0 - p))
+        p = 1.0 / (1.0 + np.exp(-odds))
+        absent[:80] = True
+    rows = rows_of(p[~absent], y[~absent])
+    question = spare_columns.outcomes_to_come(int(absent.sum()), 4000, rows)
+    assert question.explains == explains
+
+
 def test_an_answer_of_as_is_turns_questions_into_notes():
     p, y, rng = drawn()
     asked = spare_columns.questions(rows_of(1.0 - p, y, part=rng.choice(["train", "test"], 400)))

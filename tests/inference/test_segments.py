@@ -657,6 +657,54 @@ def test_a_step_on_the_way_to_the_outcome_is_no_feature():
         ct.segment_search(named, n_resamples=99, rng=0)
 
 
+def test_consequences_of_an_event_are_left_out_at_one_value_or_beyond_all_other_rows():
+    rng = np.random.default_rng(8)
+    n = 6000
+    p = rng.beta(0.5, 12.0, n)
+    y = rng.random(n) < p
+    leaks = {
+        "chargeback": y & (rng.random(n) < 0.6),
+        "refund": np.where(y & (rng.random(n) < 0.2), "full", rng.choice(["none", "part"], n)),
+        "likeness": np.where(y, rng.beta(8.0, 2.0, n), rng.beta(2.0, 9.0, n)),
+    }
+    table = {"p": p, "y": y * 1, "age": rng.integers(18, 90, n), **leaks}
+    rows = ct.read_predictions(table, features="*")
+    result = ct.segment_search(rows, n_resamples=99, rng=0)
+    assert result.columns == ("prediction", "age")
+    assert {name.partition(" (")[0] for name in result.dropped} == {*leaks}
+    named = ct.read_predictions(table, features="refund,age")
+    with pytest.warns(ct.DoubtfulInputWarning, match="outcomes follow from 'refund'"):
+        ct.segment_search(named, n_resamples=99, rng=0)
+
+
+def test_numbers_from_which_one_of_several_classes_follows_are_left_out():
+    rng = np.random.default_rng(9)
+    n = 1200
+    probs = rng.dirichlet([4.5, 2.7, 3.0], n)
+    home = (rng.random(n)[:, None] > np.cumsum(probs, axis=1)).sum(axis=1)
+    goals, more = rng.integers(0, 3, n), rng.integers(1, 4, n)
+    table = {f"p_{k}": probs[:, k] for k in range(3)} | {
+        "y": home, "goals": goals + more * (home == 0), "against": goals + more * (home == 2),
+        "crowd": rng.integers(0, 9, n),
+    }  # fmt: skip
+    rows = ct.read_predictions(table, label="y", features="*")
+    result = ct.segment_search(rows, n_resamples=99, rng=0)
+    assert {name.partition(" (")[0] for name in result.dropped} == {"goals", "against"}
+    assert "crowd" in result.columns
+
+
+@pytest.mark.parametrize("risk", [0.6, 0.8])
+def test_a_value_with_mostly_events_is_a_finding_and_stays(risk):
+    rng = np.random.default_rng(10)
+    n = 3000
+    p, ward = rng.beta(2.0, 12.0, n), rng.choice(list("abcdefgh"), n, p=[0.03, *[0.97 / 7] * 7])
+    y = rng.random(n) < np.where(ward == "a", risk, p)
+    rows = ct.read_predictions({"p": p, "y": y * 1, "ward": ward}, features="*")
+    result = ct.segment_search(rows, n_resamples=99, rng=0)
+    assert not result.dropped
+    assert result.segments[0].name == "ward = a"
+
+
 def test_a_place_without_events_is_a_finding_and_stays():
     rng = np.random.default_rng(7)
     n = 4000

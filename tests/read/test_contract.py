@@ -224,6 +224,22 @@ def test_rows_where_the_condition_is_unknown_are_left_out_and_counted():
     assert data.places.tolist() == [0]
 
 
+@pytest.mark.parametrize(
+    ("where", "left_out"),
+    [("lead = 24 AND mm > -99", "3 of 50"), ("(mm > -99) AND (lead = 24)", "3 of 50"),
+     ("mm > -99", "3 of 100"), ("lead = 24", "")],
+)  # fmt: skip
+def test_rows_without_an_outcome_are_counted_among_those_that_other_conditions_keep(
+    where, left_out
+):
+    rng = np.random.default_rng(0)
+    mm = np.where(np.arange(100) < 3, -99.0, rng.gamma(0.5, 2.0, 100))
+    columns = {"p": rng.random(100), "mm": mm, "lead": np.repeat([24, 48], 50)}
+    data = read_predictions(columns, label="mm >= 0.2", where=where, as_is=True)
+    (said,) = [n for n in data.notes if "rows have no outcome" in n] or [""]
+    assert said.partition(" rows")[0] == left_out
+
+
 @pytest.mark.parametrize("where", ["p > 0.28", "p > 0.28 AND y >= 0"])
 def test_a_column_of_the_condition_is_found_in_its_role(where):
     data = read_predictions({"p": P, "y": Y}, where=where)
