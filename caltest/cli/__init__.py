@@ -205,7 +205,7 @@ def _answer(words: list[str]) -> None:
 
 
 def _complain(words: str) -> None:
-    """Print an error message to standard error, wrapped to the terminal's width if known."""
+    """Print a message to standard error, wrapped to the terminal's width if it is known."""
     from caltest.cli.layout import laid_out, line_width
 
     width = line_width()
@@ -242,4 +242,4 @@ def _show_ways_on(error: Exception, words: list[str]) -> None:
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    print(printable(f"Warning: {message}"), file=sys.stderr)
+    _complain(f"Warning: {message}")

@@ -1,7 +1,7 @@
 """How results are printed: laid out for the width that there is, plain where they are piped.
 
 :func:`print_result` is the entry. Where a table is too wide, the least important columns go first;
-piped output without COLUMNS keeps its own width.
+piped output without COLUMNS keeps its tables whole, and breaks sentences at :data:`PIPED_WIDTH`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 from caltest._base.written import several
 from caltest.results import AuditReport
+from caltest.results.audits import PLAIN_WIDTH
 from caltest.results.base import Result
 from caltest.results.rendering import LINE_WIDTH, Card, Tone, folded
 
@@ -37,6 +38,14 @@ NOTES_SHOWN, RECIPE = 2, re.compile(r" · caltest \d")
 NARROWEST = 40
 
 
+#: Letters of a line of sentences where no width is known.
+PIPED_WIDTH = 100
+
+
+#: Lines that stay whole where no width is known: rows of three or more columns, and commands.
+WHOLE_LINE = re.compile(r"\S {2,}\S.*\S {2,}\S|\b[Rr]un: ?caltest |^\s*caltest [a-z]+ ")
+
+
 #: The name of a fact and the blanks behind it, below which a long value goes on.
 NAMED_VALUE = re.compile(r" {2}\S(?:[^ ]| (?! ))* {2,}(?=\S)")
 
@@ -55,12 +64,15 @@ def line_width() -> int | None:
 def print_result(result: object) -> None:
     """Print a result or text, wrapped to the width of the terminal.
 
-    Colours are used on a terminal only. Without a known width, and for text, nothing is wrapped or
-    coloured.
+    Colours are used on a terminal only. Text is printed unchanged. Without a known width, sentences
+    of a result are broken at ``PIPED_WIDTH``, and tables and commands keep their lines.
     """
     width = line_width()
-    if width is None or not isinstance(result, Result):
+    if not isinstance(result, Result):
         print(result, flush=True)
+        return
+    if width is None:
+        print(piped(result), flush=True)
         return
     from rich.console import Console
     from rich.text import Text
@@ -75,6 +87,22 @@ def print_result(result: object) -> None:
     if isinstance(result, AuditReport):
         text.highlight_regex(r"(?m)miscalibrated( \(.*\)|\*)?$", "red")
     console.print(text)
+
+
+def piped(result: Result) -> str:
+    """Return a result as plain text for a file or a pipe.
+
+    Sentences and notes have lines of at most ``PIPED_WIDTH`` characters. Rows of tables, and lines
+    that end in a command to copy, are not broken.
+    """
+    text = str(result)
+    if isinstance(result, AuditReport):  # its text is broken already, at another width
+        text = "\n".join(result._blocks(PLAIN_WIDTH))
+    return "\n".join(
+        part
+        for line in text.split("\n")
+        for part in ([line] if WHOLE_LINE.search(line) else wrapped(line, PIPED_WIDTH))
+    )
 
 
 def _laid_text(result: Result, width: int) -> str:

@@ -415,11 +415,12 @@ class AuditReport(Result):
 
     def __str__(self) -> str:
         table, verdict, foot = self._blocks(PLAIN_WIDTH)
+        whole = {*self._commands, ""}
         lines = [
-            [line] if line in self._commands else folded(line, PLAIN_WIDTH) or [""]
-            for line in verdict.split("\n")
+            [line] if line in whole or line.startswith(" ") else folded(line, PLAIN_WIDTH)
+            for line in [*table.split("\n"), *verdict.split("\n")]
         ]
-        return "\n".join([table, *(part for line in lines for part in line), foot])
+        return "\n".join([*(part for line in lines for part in line), foot])
 
 
 # ------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Results are laid out for the width of the terminal."""
 
+import re
+
 import numpy as np
 import pytest
 
 from caltest import cli
-from caltest.cli.layout import laid_out, wrapped
+from caltest.cli.layout import PIPED_WIDTH, WHOLE_LINE, laid_out, wrapped
 from caltest.results.rendering import LINE_WIDTH, aligned, folded
 
 FEW = ("--n-resamples", "199")
@@ -63,10 +65,28 @@ def test_every_verb_with_a_result_has_a_call():
     assert {words[0] for words in CALLS.values()} == set(cli.COMMANDS) - streams
 
 
-def test_piped_text_without_columns_keeps_its_lines(files, run, monkeypatch):
+@pytest.mark.parametrize("name", ["audit", "segments"])
+def test_piped_text_without_columns_has_whole_tables_and_short_sentences(
+    name, files, run, monkeypatch
+):
     monkeypatch.delenv("COLUMNS", raising=False)
-    _, out, _ = run(*called(CALLS["segments"], files))
-    assert max(map(len, out.splitlines())) > 80
+    _, out, _ = run(*called(CALLS[name], files))
+    lines = out.splitlines()
+    assert {*map(len, lines)} & {*range(81, 200)}
+    for line in lines:
+        assert len(line) <= PIPED_WIDTH or len(re.findall(r"\S {2,}(?=\S)", line)) >= 2
+
+
+def test_a_command_to_copy_is_not_broken():
+    command = f"To audit with these clusters, run: caltest audit {'x' * 120}.csv --clusters a"
+    assert WHOLE_LINE.search(command)
+    assert not WHOLE_LINE.search("  Note: pass --clusters COLUMN if rows belong together.")
+
+
+def test_a_warning_is_wrapped_to_the_width(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    cli._show_warning(UserWarning("clusters are few " * 10))
+    assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
 
 
 def test_quiet_leaves_the_verdict_and_numbers(files, run, monkeypatch):
