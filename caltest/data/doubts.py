@@ -389,11 +389,11 @@ def _other_event(rows: Rows, probs: str) -> Reading:
 
 
 def _other_outcome(rows: Rows) -> dict[str, object]:
-    """Return the options under which the other outcome is the event.
+    """Return the options under which the other outcome is the event, a dict of keyword arguments.
 
-    They are a dict such as ``{"label": "NOT y"}``, keyword arguments of :func:`read_predictions` or
-    :meth:`Predictions.of`; where ``rows`` were read with a ``pos_label`` it is this one unchanged.
-    {} where classes are named.
+    They are ``{"label": "NOT y"}`` for :func:`read_predictions`, or ``{"pos_label": "no"}`` for
+    arrays whose labels are the words yes and no. The dict is empty where classes are named, as no
+    option then turns them round. ``rows`` hold the predictions, the outcomes and the name of each.
     """
     if "pos_label" in rows.said:
         return {"pos_label": rows.said["pos_label"]}
