@@ -185,6 +185,7 @@ def test_pvalues_of_limit_laws():
         assert one.pvalue_bracket == (one.pvalue, one.pvalue)
 
 
+@pytest.mark.slow
 def test_the_worst_class_is_the_one_of_the_largest_error_however_small_the_p(rng):
     """Of 40 000 rows both p-values are noise of the arithmetic; class 1 is off by twice as much."""
     probs = rng.dirichlet([20.0, 20.0, 20.0], 40_000)
