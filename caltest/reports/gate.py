@@ -146,7 +146,7 @@ def gate(
         cells = evaluated(statistic, analysis.problem, analysis.data.n_classes)[0].cells
         squared = statistic if cells is None or cells.bins is None else DebiasedL2(cells.bins)
         bounds = _difference(both, old, paired, squared, through, share, names, draws)
-        question = f"{names[0]} − {names[1]}"
+        question = f"RMS error, {names[0]} − {names[1]}"
         checks.append(
             _check(question, squared, bounds, margin, data.n, "root mean squared error, √")
         )
