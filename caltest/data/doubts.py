@@ -496,6 +496,28 @@ def class_places(k: int) -> str:
     return ",".join(f"CLASS{j + 1}" for j in range(k)) if k <= MOST_PLACES else "CLASS1,CLASS2,…"
 
 
+def named_classes(
+    names: Sequence[str], words: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return (classes, further): the label after which each of K columns is called, and other ones.
+
+    ``names`` are the K classes that the columns are called after, and ``words`` the distinct
+    labels. ``classes`` has a label for each column in their order, and ``further`` those of no
+    column, in order. Case is ignored, and so is what all names share, as in ``birads1`` to
+    ``birads5`` for the labels 1 to 5. None unless every column has its label.
+    """
+    said = {word.strip().lower(): word for word in words}
+    whole = [name.lower() for name in names]
+    counted = [match for match in (re.fullmatch(r"(\D*)(\d+)", name) for name in whole) if match]
+    one_stem = len(counted) == len(whole) and len({match[1] for match in counted}) == 1
+    numbers = [match[2] for match in counted] if one_stem else whole
+    for ends in (whole, [*bare_words(whole, []).values()], numbers):
+        if len({*ends}) == len(names) >= 2 and {*ends} <= said.keys():
+            further = sorted(word for folded, word in said.items() if folded not in ends)
+            return tuple(said[end] for end in ends), tuple(further)
+    return None
+
+
 def orders_of_classes(
     names: Sequence[str], words: Sequence[str], probs: FloatArray
 ) -> list[tuple[tuple[str, ...], str]]:

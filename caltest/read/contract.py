@@ -418,19 +418,44 @@ def _several_outcomes(
     votes = ", ".join(term.sql for term in columns)
     counts: dict[str, Any] = {"label": None, "votes": votes}
     counted, several = "they count votes, or hold 1 for the class", "a row can have several labels"
-    tails = [name.partition("_")[2] for name in names]
-    stems = {name.partition("_")[0] for name in schema} - {n.partition("_")[0] for n in names}
-    numeric = {name for name, kind in schema.items() if kind.is_numeric()}
-    found = [s for s in sorted(stems) if {f"{s}_{tail}" for tail in tails} <= numeric]
-    found = ["p"] if "p" in found else found
-    if len(found) != 1 or not all(tails):
+    numeric = [name for name, kind in schema.items() if kind.is_numeric() and name not in names]
+    found = [listed for listed in called_alike(names, numeric) if len(listed) == len(names)]
+    listed = [[found_of[name] for name in names] for found_of in found]
+    usual = [each for each in listed if all(name.startswith("p_") for name in each)]
+    listed = usual if len(usual) == 1 else listed
+    if len(listed) != 1:
         return [Reading(counts, counted)]
-    probs = {"probs": ", ".join(quoted(f"{found[0]}_{tail}") for tail in tails)}
-    named: dict[str, Any] = {} if given or found == ["p"] else probs
+    plain = usual and all(name.startswith("y_") for name in names)
+    probs = {"probs": ", ".join(map(quoted, listed[0]))}
+    named: dict[str, Any] = {} if given or plain else probs
     return [
-        Reading(counts | named, counted),
         Reading({"multilabel": True} | named, f"{several} at once"),
+        Reading(counts | named, counted),
     ]
+
+
+def called_alike(names: Sequence[str], others: Iterable[str]) -> list[dict[str, str]]:
+    """Return columns that are called like ``names``, but for a word at the beginning or end.
+
+    Each dictionary maps at least two of ``names`` to one of the ``others``: p_A, p_B to y_A, y_B,
+    to A, B, or to A_true, B_true. Words are parted by ``_``, and the word is one for all. Columns
+    with other words, or of none, are in dictionaries of their own.
+    """
+    bare = [{name: name for name in names}]
+    for first in (True, False):
+        parts = {name: name.partition("_") if first else name.rpartition("_") for name in names}
+        words = {part[0] if first else part[2] for part in parts.values()}
+        if len(words) == 1 and all(part[1] for part in parts.values()):
+            bare.append({part[2] if first else part[0]: name for name, part in parts.items()})
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for stems in bare:
+        for other in others:
+            ways = {("", ""): other, (other.partition("_")[0], ""): other.partition("_")[2]}
+            ways |= {("", other.rpartition("_")[2]): other.rpartition("_")[0]}
+            for words_around, stem in ways.items():
+                if stem in stems and stems[stem] != other:
+                    found.setdefault(words_around, {})[stems[stem]] = other
+    return [pairs for pairs in found.values() if len(pairs) > 1]
 
 
 def shares_of(columns: Iterable[str]) -> str:

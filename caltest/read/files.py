@@ -272,7 +272,11 @@ def together(errors: Sequence[InvalidPredictionsError]) -> InvalidPredictionsErr
         if any({*a.options} & {*b.options} for a, b in pairs) or len(pairs) > MOST_READINGS:
             return errors[0]
         readings = [
-            Reading({**a.options, **b.options}, " and ".join(filter(None, (a.when, b.when))))
+            Reading(
+                {**a.options, **b.options},
+                " and ".join(filter(None, (a.when, b.when))),
+                verb=a.verb or b.verb,
+            )
             for a, b in pairs
         ]
     return InvalidPredictionsError("; ".join(map(str, errors)), readings)

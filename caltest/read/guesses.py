@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
-from caltest.data.doubts import class_places
+from caltest.data.doubts import class_places, named_classes
 from caltest.data.ends import is_time, says_censored
 from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
 from caltest.errors import InvalidPredictionsError, Reading
@@ -212,9 +212,10 @@ class Head:
             return odds
         known = [n for n in numbers if FAMILY.fullmatch(n)]
         families = [f for f in self.families(numbers) if not {*f} & {*known}]
-        # Two columns that do not sum to 1 are two models of one event, not its two classes
-        if len(known) == 2 and not self.sum_to_one(known):
-            return [self.scaled([n]) for n in known]
+        # Columns that do not sum to 1 are models of one event rather than its classes
+        if len(known) > 1 and not self.sum_to_one(known) and self.are_models(known):
+            mean = self.mean_of_members(known)
+            return [{"probs": mean}] if mean else [self.scaled([n]) for n in known]
         families += [known] if len(known) > 1 else []
         if families:
             whole = [[f] if len(f) > 2 or self.name_classes(f) else [[n] for n in f]
@@ -241,6 +242,34 @@ class Head:
         if mean := self.mean_of_members(found):
             return [{"probs": mean}]
         return [self.scaled([n]) for n in found] or of_logits
+
+    def are_models(self, names: Sequence[str]) -> bool:
+        """Return whether columns of predictions that do not sum to 1 are each of one event.
+
+        Two are. Three or more, ``names``, are if the given label, or else some column, has two
+        values, and none has the ends of the names as its words, or as many words as there are
+        columns or one more.
+        """
+        if len(names) == 2:
+            return True
+        label = self.one_column("label")
+        given = None if label is None else words_of(self.frame[label])
+        if given is not None:
+            return given.drop_nulls().n_unique() == 2
+        ends, most = {*map(key, ends_of(names))}, len(names) + 1
+        sizes = {n: w.n_unique() for n, w in self.words.items()}
+        classes = [n for n, k in sizes.items() if 2 < k <= most and self.keys(n) <= ends]
+        of_k = [n for n, k in sizes.items() if most - 1 <= k <= most and self.is_code(n)]
+        return bool(self.two and not classes and not of_k)
+
+    def one_column(self, option: str) -> str | None:
+        """Return the column that an option of the user names, or None.
+
+        It is None without the option, and for an expression or several columns. ``option`` is the
+        name of the option, such as "label".
+        """
+        listed = self.terms(self.given.get(option))
+        return listed[0].column if len(listed) == 1 else None
 
     def mean_of_members(self, names: Sequence[str]) -> str:
         """Return the mean of probabilities as SQL if ``names`` are members of an ensemble, else "".
@@ -656,6 +685,8 @@ class Head:
         if flags := self.one_hot([names for names in families if len(names) > 1]):
             return [({"label": flags}, "")]
         many = [n for n in self.words if ends and self.keys(n) <= ends]
+        if not many and (named := self.called_after(families)):
+            return named
         found = [({"label": quoted(n)}, "") for n in many]
         for n in (n for n in self.two if n not in many and key(n) not in NEVER_OUTCOMES):
             if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
@@ -672,6 +703,38 @@ class Head:
         used = {root for p in wanted for root in self.roots(p.get("probs"))}
         told = [n for n in told if n not in used] or told  # one prediction is no outcome of another
         return [self.threshold(n, wanted) for n in told]
+
+    def called_after(self, families: Sequence[Sequence[str]]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for labels after which three or more columns are called.
+
+        ``families`` are groups of columns of predictions, by name. Every column of one has its
+        label, up to what all names share, as ``p_birads1`` has the label 1. At most two labels have
+        no column, such as a code of what is not known. Options are a dict of arguments of
+        :func:`read_predictions`, such as ``{"label": "birads", "classes": "1,2,3", "where": "birads
+        <> 9"}``; the condition in words is "" without such a code. [] if there is no such column.
+        """
+        found = list[tuple[Options, str]]()
+        whole = [names for names in families if len(names) > 2]
+        for names in (n for n in whole if {*n} <= {*self.numbers} and self.sum_to_one(n)):
+            for label, cells in self.words.items():
+                words = cells.unique().to_list()
+                if not len(names) <= len(words) <= len(names) + 2:
+                    continue
+                named = named_classes(ends_of(names), words)
+                if named is None:
+                    continue
+                classes, further = named
+                options = {"label": quoted(label)}
+                if [*map(key, ends_of(names))] != [*map(key, classes)]:
+                    options["classes"] = ",".join(classes)
+                column = self.frame[label]
+                rest = [f"{quoted(label)} <> {literal(word, column)}" for word in further]
+                if rest and self.wanted.where is not None:
+                    rest.insert(0, f"({self.wanted.where})")
+                options |= {"where": " AND ".join(rest)} if rest else {}
+                when = f"the class is not known where {label} is {' or '.join(further)}"
+                found.append((options, when if further else ""))
+        return found
 
     def as_label(self, name: str) -> str:
         """Return the column ``name``, called a label, as an SQL expression of the outcome.

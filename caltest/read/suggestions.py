@@ -26,7 +26,7 @@ from caltest.data.doubts import (
 from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_horizon, says_censored
 from caltest.data.questions import Column, Rows, order_of_events
 from caltest.errors import Reading
-from caltest.read.contract import CONFIDENCES, LABELS, Wanted, shares_of
+from caltest.read.contract import CONFIDENCES, LABELS, Wanted, called_alike, shares_of
 from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
 from caltest.read.formats import Table
 from caltest.read.guesses import (
@@ -375,37 +375,41 @@ class _Readings(Head):
         """Return suggestions for a table with pairs of columns such as p_A, y_A and p_B, y_B.
 
         The columns y of 0 and 1 are called after the columns p of probabilities but for their
-        beginning. There are two suggestions, each with options of :func:`read_predictions` and a
-        condition in words: rows with several labels (command ``audit``), or several models (command
-        ``compare``). [] if there are no such pairs, or if probabilities sum to 1 as they do for one
-        label.
+        beginning or end, and may be called A and B. Each suggestion has options of
+        :func:`read_predictions` and a condition in words: rows with several labels (command
+        ``audit``), one of up to four pairs, or several models (command ``compare``). [] if there
+        are no such pairs, or if probabilities sum to 1 as they do for one label.
         """
         if self.given.keys() - {"features"}:
             return []
-        groups: dict[str, dict[str, str]] = {}
-        for name in self.free:
-            stem, _, tail = name.partition("_")
-            if tail and name in self.numbers:
-                groups.setdefault(stem, {})[tail] = name
+        flags = [n for n in self.two if n in self.numbers and self.keys(n) == {"0", "1"}]
+        probs = [n for n in self.numbers if n not in flags and self.is_within(n, 0.0, 1.0)]
+        groups = [[n for n in probs if n.startswith(f"{word}_")]
+                  for word in dict.fromkeys(n.partition("_")[0] for n in probs)]  # fmt: skip
+        groups += [[n for n in probs if n.endswith(f"_{word}")]
+                   for word in dict.fromkeys(n.rpartition("_")[2] for n in probs)]  # fmt: skip
         found = []
-        for p, probs in groups.items():
-            names = [*probs.values()]
-            if len(names) < 2 or not all(self.is_within(n, 0.0, 1.0) for n in names):
-                continue
-            for y, labels in groups.items():
-                flags = (n in self.two and self.keys(n) == {"0", "1"} for n in labels.values())
-                if [*labels] == [*probs] and all(flags) and not self.sum_to_one(names):
-                    listed = {"probs": names, "label": [*labels.values()]}
-                    named = {o: ", ".join(map(quoted, n)) for o, n in listed.items()}
-                    short = {} if (p, y) == ("p", "y") else named
-                    found.append((short | {"multilabel": True}, named))
+        for names in (names for names in groups if len(names) > 1):
+            for pairs in called_alike(names, flags):
+                if not self.sum_to_one([*pairs]) and pairs not in found:
+                    found.append(pairs)
         if len(found) != 1:
             return []
-        labels_of_row, models = found[0]
-        return [
-            Reading(labels_of_row, "a row can have several labels at once", verb="audit"),
-            Reading(models, "each is a model with outcomes of its own", verb="compare"),
+        (pairs,) = found
+        each = [(quoted(p), quoted(y)) for p, y in pairs.items()]
+        named = {"probs": ", ".join(p for p, _ in each), "label": ", ".join(y for _, y in each)}
+        short = all(p.startswith("p_") and y.startswith("y_") for p, y in pairs.items())
+        labels_of_row = {} if short else named
+        alone = [
+            Reading({"probs": p, "label": y}, f"{y} is the only outcome, and {p} the prediction")
+            for p, y in each
         ]
+        return [
+            Reading({**labels_of_row, "multilabel": True}, "a row can have several labels at once",
+                    verb="audit"),
+            *(alone if len(alone) < READINGS_OFFERED - 1 else []),
+            Reading(named, "each is a model with outcomes of its own", verb="compare"),
+        ]  # fmt: skip
 
     def shares(self) -> list[Reading]:
         """Return a list with the suggestion that columns of this table hold shares of votes, or [].
@@ -541,7 +545,7 @@ class _Readings(Head):
         is {}.
         """
         found = self.family(options)
-        if found is None or self.wanted.classes or "classes" in options:
+        if found is None or self.wanted.classes or {"classes", "where"} & options.keys():
             return [({}, "")]
         ends, words = found
         seen = {*map(key, words.drop_nulls().unique().to_list())}
@@ -671,15 +675,6 @@ class _Readings(Head):
         right = (answer.str.to_lowercase() == truth.str.to_lowercase()).fill_null(False).to_numpy()
         known = np.isfinite(p)
         return order_of_events(p[known], right[known] * 1)[1]
-
-    def one_column(self, option: str) -> str | None:
-        """Return the column that an option of the user names, or None.
-
-        It is None without the option, and for an expression or several columns. ``option`` is the
-        name of the option, such as "label".
-        """
-        listed = self.terms(self.given.get(option))
-        return listed[0].column if len(listed) == 1 else None
 
     def in_roles(self, a: str, b: str) -> tuple[str, str]:
         """Return two columns as (answer, truth), judged by their names ``a`` and ``b``.

@@ -20,14 +20,20 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from caltest._base.features import as_features
 from caltest._base.written import several
 from caltest.data import Predictions
-from caltest.data.doubts import bare_words, class_places, cumulative, orders_of_classes
+from caltest.data.doubts import (
+    bare_words,
+    class_places,
+    cumulative,
+    named_classes,
+    orders_of_classes,
+)
 from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
-from caltest.read.contract import Chosen, Wanted, as_number, shares_of, steps
+from caltest.read.contract import Chosen, Wanted, as_number, called_alike, shares_of, steps
 from caltest.read.expressions import (
     BASIS,
     american_odds,
@@ -789,15 +795,19 @@ class EvaluatedCells:
             probs = probs / probs.sum(axis=1, keepdims=True)
         apart = np.abs(probs.sum(axis=1) - 1.0) > NOT_ONE
         if {*seen} <= {"0", "1"} and apart.any() and len(columns) <= OFFERED:
-            each = [self.sql(column) for column in columns]
-            several_models = Reading({"probs": ", ".join(each)}, "they are of several models",
-                                     verb="compare")  # fmt: skip
+            each = sorted(map(self.sql, columns), key=lambda sql: -_n_common_words(sql, name))
+            none: dict[str, Any] = {"classes": None} if self.wanted.classes else {}
+            several_models = Reading({"probs": ", ".join(map(self.sql, columns)), **none},
+                                     "they are of several models", verb="compare")  # fmt: skip
             return InvalidPredictionsError(
                 f"{self.chosen.name('probs')} do not sum to 1 in {self.nth(int(apart.argmax()))}, "
                 f"and {name} is 0 or 1: name the prediction of the event",
-                [*(Reading({"probs": sql}, f"{sql} is the prediction") for sql in each),
+                [*(Reading({"probs": sql, **none}, f"{sql} is the prediction") for sql in each),
                  several_models],
             )  # fmt: skip
+        named = named_classes(names, seen)
+        if named is not None and not apart.any() and len(named[1]) <= OFFERED:
+            return self._of_further_labels(*named)
         if len(seen) == len(columns) + 1:
             return self._of_one_class_more(seen, words, probs)
         orders = orders_of_classes(names, words.to_list(), probs)
@@ -810,6 +820,28 @@ class EvaluatedCells:
             f"{', '.join(names[:LISTED_VALUES])}{', …' * (len(names) > LISTED_VALUES)}: say "
             f"which label each of {self.chosen.name('probs')} is the probability of",
             [Reading({"classes": ",".join(order)}, when) for order, when in orders] or [place],
+        )
+
+    def _of_further_labels(
+        self, classes: Sequence[str], further: Sequence[str]
+    ) -> InvalidPredictionsError:
+        """Return the error, to be raised, for labels of which all but some have their column.
+
+        ``classes`` are the labels after which the columns are called, in their order, and
+        ``further`` those of no column, such as a code that the class is not known, () if the labels
+        are the ends of the columns' names. The error has a reading (options to set): these classes,
+        without rows of other labels.
+        """
+        plain = [*map(str, self.wanted.classes or self.chosen.classes or ())] == [*classes]
+        options: dict[str, Any] = {} if plain else {"classes": ",".join(classes)}
+        cells, label, name = self.frame["label:0"], self.sql("label:0"), self.name("label:0")
+        rest = " AND ".join(f"{label} <> {literal(word, cells)}" for word in further)
+        options |= {"where": self.where(rest)} if further else {}
+        shown = ", ".join(further)
+        return InvalidPredictionsError(
+            f"{self.chosen.name('probs')} are the classes {', '.join(classes)} of {name}"
+            + f", which is {shown} in some rows: each class needs a column" * bool(further),
+            [Reading(options, f"the class is not known where {name} is {shown}" * bool(further))],
         )
 
     def _of_one_class_more(
@@ -1120,8 +1152,11 @@ class EvaluatedCells:
         probs, outcomes = self.of("probs"), self.of("label")
         ends = [self.chosen.terms["probs"][int(c.partition(":")[2])].name for c in probs]
         names = [name.partition("_")[2] or name for name in ends]
-        others = [self.name(c).partition("_")[2] or self.name(c) for c in outcomes]
-        if names != others or len(names) < 2:
+        others = [self.name(c) for c in outcomes]
+        alike = [each.partition("_")[2] or each for each in others] == names
+        whole = [[pairs.get(name) for name in ends] for pairs in called_alike(ends, others)]
+        names = names if alike else others
+        if not (alike or others in whole) or len(names) < 2:
             raise InvalidPredictionsError(
                 "rows with several labels need pairs of columns p_A, y_A, but there are "
                 f"{self.chosen.name('probs')} and {self.chosen.name('label')}"
@@ -1211,6 +1246,11 @@ def _is_unknown(code: object, codes: Sequence[Any], counts: pl.DataFrame) -> boo
         return False
     apart = min(abs(x - number) for x in numbers)
     return apart > max(numbers) - min(numbers) or number < 0.0 <= min(numbers)
+
+
+def _n_common_words(sql: str, name: str) -> int:
+    """Return the number of words that an expression and the ``name`` of a column have in common."""
+    return len({*key(sql).split("_")} & {*key(name).split("_")})
 
 
 def _sum_to_one(probs: FloatArray) -> bool:

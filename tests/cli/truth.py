@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 790 tables of 79 kinds, names known and foreign.
+"""Files whose right reading is known: 820 tables of 82 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 790
+FILES = 820
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -957,6 +957,48 @@ def two_thresholds(d: Draw) -> Case:
     return Case("two thresholds", cells, d.risk, d.y, {}, holds=("the event is obs_mm > 2",))
 
 
+def code_of_no_class(d: Draw) -> Case:
+    """Classes 1 to 5 and a code that says that the class is not known, beside other letters."""
+    d.n = 1000
+    P, k = _classes(d, 5)
+    ways = [("p_birads", "birads", "9"), ("prob_grade_", "grade", "99"), ("p_", "klasse", "0")]
+    stem, name, code = ways[d.rng.integers(3)]
+    lost = d.rng.random(d.n) < 0.05
+    cells: dict[str, Any] = {f"{stem}{j + 1}": P[:, j] for j in range(5)}
+    cells |= {
+        name: np.where(lost, code, (k + 1).astype(str)),
+        "density": d.rng.choice([*"abcd"], d.n),
+    }
+    case = Case("code of no class", cells, P[~lost], k[~lost], {})
+    case.holds = (f"the class is not known where {name} is {code}",)
+    return case
+
+
+def findings(d: Draw) -> Case:
+    """Three labels of a row: the first finding alone is the truth that is looked for."""
+    n, names = d.n, ["effusion", "nodule", "edema"]
+    P = np.round(d.rng.beta(1.0, 3.0, (n, 3)), 4)
+    Y = (d.rng.random((n, 3)) < P).astype(int)
+    way = [("p_{}", "{}"), ("{}_prob", "{}"), ("pred_{}", "obs_{}"), ("{}_score", "{}_true")]
+    p, y = way[d.rng.integers(4)]
+    cells = {p.format(a): P[:, j] for j, a in enumerate(names)}
+    cells |= {y.format(a): Y[:, j] for j, a in enumerate(names)}
+    case = Case("findings", cells, P[:, 0], Y[:, 0], {})
+    case.holds = (f"{y.format('effusion')} is the only outcome",)
+    return case
+
+
+def versions(d: Draw) -> Case:
+    """Three versions of a model in columns called like classes, beside two outcomes."""
+    odds = np.log(np.clip(d.risk, 1e-3, 0.999) / (1 - np.clip(d.risk, 1e-3, 0.999)))
+    more = [(1 / (1 + np.exp(-odds * b))).round(4) for b in (0.5, 2.0)]
+    cells = {"prob_fraud": d.risk, "prob_fraud_prev": more[0], "prob_fraud_v2": more[1]}
+    cells |= {"fraud_flag": d.y, "chargeback": d.y * (d.rng.random(d.n) < 0.9)}
+    case = Case("versions", cells, d.risk, d.y, {})
+    case.holds = ("fraud_flag is the outcome and prob_fraud is the prediction",)
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -970,6 +1012,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     american_odds, decimal_odds, odds_of_players, raw_scores, rows_of_models, bracketed, initials,
     tenths_in_words, cents, votes, ensemble, named_threshold, code_of_three, named_survival,
     stray_column, verdict_beside_answer, opponents, two_thresholds,
+    code_of_no_class, findings, versions,
 ]  # fmt: skip
 
 

@@ -468,6 +468,9 @@ def test_pairs_of_outcome_columns_are_labels_or_models(verb, stems, tmp_path, ru
     code, _, err = run(verb, file)
     assert code == 2
     printed = [line for line in err.splitlines() if line.startswith("if ")]
+    assert all("is the only outcome" in line for line in printed[1:-1])
+    assert len(printed) == 5
+    printed = [printed[0], printed[-1]]
     for line, verb, said in zip(printed, ("audit", "compare"), ("labels", "a model"), strict=True):
         words = shlex.split(line.partition("caltest ")[2])
         assert (words[0], said in line) == (verb, True)
