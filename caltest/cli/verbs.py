@@ -108,7 +108,7 @@ def _with_calls(
         return report
     others = {"verb": "segments", "by": None} if report.folds is None else None
     if others:
-        report = replace(report, unsearched=_searchable(options))
+        report = replace(report, unsearched=_searchable(options | clusters))
     if report.unsearched:
         again = this_command(**(others or {"by": report.unsearched[0]}), **clusters)
         report = replace(report, search_call=again)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from string import ascii_letters, digits
 
 import numpy as np
+from scipy.special import fdtrc
 
-from caltest._base.arrays import AnyArray, FloatArray, IntArray, codes
+from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes
 from caltest.data.doubts import against_outcomes, confidences, permuted_classes, predicted_class
 from caltest.data.ends import follow_up, without_accents
 from caltest.data.questions import (
@@ -537,11 +539,15 @@ def dependent_rows(rows: Rows) -> Question | None:
     2 standard errors over values. Columns that are functions of the predictions, such as the
     predicted class, are left out. If each value has one prediction, as items that were asked
     several times have, errors along the predictions are removed first: they would make residuals of
-    one value agree as well. ``rows`` are the predictions and outcomes, with the unused columns of
-    the table. The result is a :class:`Question` (evidence as text, with alternative readings), or
-    None.
+    one value agree as well.
+
+    Numbers along which residuals rise or fall, such as an age, are a feature and no clusters
+    (:func:`_trend`): if no column holds clusters, a note says so, which is no doubt. Numbers from
+    which the outcome follows are left out (:func:`_tells_outcome`). ``rows`` are the predictions
+    and outcomes, with the unused columns of the table. The result is a :class:`Question` (evidence
+    as text, with alternative readings), or None.
     """
-    n = rows.n
+    n, feature = rows.n, ""
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
         return None
     residuals = residuals_of(rows)
@@ -557,6 +563,14 @@ def dependent_rows(rows: Rows) -> Question | None:
         if _follows(rows.probs, column):
             left = _without_trend(rows.risks, residuals, column)
         if left is not None and _are_alike(left, column.coded[0], _variances(rows)):
+            if column.words is None and _tells_outcome(rows, column):
+                continue
+            trend = _trend(left, column) if column.words is None else None
+            if trend is not None and not _are_alike(
+                left - trend, column.coded[0], _variances(rows), LEFT_SCORE
+            ):
+                feature = feature or column.name
+                continue
             text = spelt(
                 f"outcomes of rows with the same {column.name} are correlated, but the p-values "
                 f"assume independent rows: pass clusters={column.name!r} "
@@ -564,7 +578,85 @@ def dependent_rows(rows: Rows) -> Question | None:
             )
             reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
             return Question("dependent rows", text, (reading,), asks=False)
+    if feature:
+        text = (
+            f"observed and predicted outcomes differ along {feature}, as along a feature that the "
+            "model lacks: a search of segments (segment_search, caltest segments) shows where, and "
+            f"{feature} is no cluster"
+        )
+        return Question("feature", text, (), asks=False, explains=False)
     return None
+
+
+#: Values of a column on which lines are fitted, at least, and lines, at most; the probability by
+#: chance below which they are a trend, and the standard errors by which residuals of one value may
+#: still be alike beside it.
+LINE_VALUES, MOST_LINES, TREND_CHANCE, LEFT_SCORE = 10, 10, 0.001, 3.0
+
+
+def _trend(residuals: FloatArray, column: Column) -> FloatArray | None:
+    """Return the trend (n,) of residuals along the numbers of a column; None if there is none.
+
+    The trend is a line within each of up to ten blocks of neighbouring values, ten values or more
+    each, fitted to the mean ``residuals`` (n,) of the values, weighted by their numbers of rows. It
+    has to explain more of their variance than of values in any other order: an F test has
+    p < 0.001. Values that only name something, such as patients, have no trend. ``column`` has
+    numbers in all rows, coded in their order.
+    """
+    assert column.coded is not None
+    groups = codes(column.coded[0])
+    size = np.bincount(groups).astype(np.float64)
+    k = len(size)
+    lines = min(k // LINE_VALUES, MOST_LINES)
+    if lines < 1:
+        return None
+    mean = np.bincount(groups, residuals) / size
+    block = np.minimum(np.arange(k) * lines // k, lines - 1)
+    rows = np.bincount(block, size)
+    x = np.arange(k) - (np.bincount(block, size * np.arange(k)) / rows)[block]
+    level = np.bincount(block, size * mean) / rows
+    slope = np.bincount(block, size * x * mean) / np.maximum(np.bincount(block, size * x * x), 1e-9)
+    fitted = level[block] + slope[block] * x
+    explained = float(size @ (fitted - float(size @ mean) / float(size.sum())) ** 2)
+    left, free = float(size @ (mean - fitted) ** 2), k - 2 * lines
+    if (
+        left <= 0.0
+        or float(fdtrc(2 * lines - 1, free, explained / left * free / (2 * lines - 1)))
+        >= TREND_CHANCE
+    ):
+        return None
+    return np.asarray(fitted[groups])
+
+
+#: Share of the rarer outcomes that may contradict numbers from which the outcome follows, the
+#: fewest of them, and the logarithm of the chance of so few contradictions by the predictions.
+AGAINST, FEWEST_RARE, TOLD_CHANCE = 0.02, 10, float(np.log(1e6))
+
+
+def _tells_outcome(rows: Rows, column: Column) -> bool:
+    """Return whether the outcome follows from a threshold of a column of numbers.
+
+    The days that a loan was overdue are such numbers, if default means 90 of them: they become
+    known with the outcome. At most 2 % of the rarer outcomes may contradict the threshold, a
+    quarter at most of what the predictions expect. False for rows that stand beside others of the
+    same value more often than by chance (twice), as the rows of a patient in a file may, whose
+    outcomes the file is sorted by. ``rows`` are predictions of two classes with outcomes; for more
+    classes it is False. ``column`` has numbers in all rows, coded in their order.
+    """
+    p = rows.risks
+    if p is None:
+        return False
+    assert column.coded is not None
+    groups = codes(column.coded[0])
+    size, events = np.bincount(groups), np.bincount(groups, rows.labels == 1)
+    beside, share = np.mean(groups[1:] == groups[:-1]), size / rows.n
+    rare = min(float(events.sum()), rows.n - float(events.sum()))
+    if rare < FEWEST_RARE or beside > 2.0 * float(share @ share) + 0.02:
+        return False
+    low = np.cumsum(2.0 * events - size)  # events below a threshold in excess of others
+    against = min(events.sum() - low.max(), size.sum() - events.sum() + low.min())
+    misses = float(np.minimum(p, 1.0 - p).sum())
+    return bool(against <= AGAINST * rare and misses >= max(4.0 * against, TOLD_CHANCE))
 
 
 def _variances(rows: Rows) -> FloatArray:
@@ -578,7 +670,9 @@ def _variances(rows: Rows) -> FloatArray:
     return np.asarray(q * (1.0 - q))
 
 
-def _are_alike(residuals: FloatArray, groups: IntArray, variances: FloatArray) -> bool:
+def _are_alike(
+    residuals: FloatArray, groups: IntArray, variances: FloatArray, bar: float = DEPENDENT_SCORE
+) -> bool:
     """Return whether residuals of one group agree more than independent ones would.
 
     Products over pairs within groups are summed. Rare events have few groups in which they are
@@ -588,6 +682,8 @@ def _are_alike(residuals: FloatArray, groups: IntArray, variances: FloatArray) -
     ----------
     residuals, groups, variances : ndarray of shape (n,)
         Residuals, the number of the group of each, and its variance but for a factor.
+    bar : float
+        Standard errors of independent rows that the products have to exceed.
     """
     r = residuals - residuals.mean()
     size, sums = np.bincount(groups).astype(np.float64), np.bincount(groups, r)
@@ -599,7 +695,7 @@ def _are_alike(residuals: FloatArray, groups: IntArray, variances: FloatArray) -
     of_groups = float(np.sqrt(cross @ cross))
     if of_chance <= 0.0 or of_groups <= 0.0:
         return False
-    return bool(cross.sum() > DEPENDENT_SCORE * of_chance and cross.sum() > 2.0 * of_groups)
+    return bool(cross.sum() > bar * of_chance and cross.sum() > 2.0 * of_groups)
 
 
 #: Values of a column, ordered by their predictions, within which errors of the model are taken to
@@ -674,6 +770,92 @@ def outcomes_to_come(left_out: int, n: int, rows: Rows | None = None) -> Questio
         text += ", which would not explain the errors of the others"
     readings = (Reading({"where": "EXPR"}),)
     return Question("outcomes to come", text, readings, asks=False, explains=explains)
+
+
+#: What columns are called that say whether an outcome is known to its end.
+MATURE = re.compile(
+    r"(?:is_|has_)?(?:mature|matured|seasoned|closed|complete|completed|final|finali[sz]ed"
+    r"|settled|resolved|vested|ausgereift|abgeschlossen|maduro|cerrado|clos|termine)"
+)
+#: How dates begin, by year and month; standard errors by which events are too rare in one part,
+#: and within which they are as frequent as predicted in the other.
+DATED, TOO_RARE, AS_PREDICTED = re.compile(r"\d{4}[-/.]?\d{2}"), -4.0, 2.5
+
+
+def immature_rows(rows: Rows) -> Question | None:
+    """Doubt rows whose outcomes may not be known to their end, as those of young loans are.
+
+    A column of two values marks them: it is called so ("matured", "closed"), or one value has all
+    rows from some date on, in a column of dates. Events are rarer there than predicted by 4
+    standard errors, multiplied by the root of the largest design effect over unused columns from
+    which outcomes do not follow, and as frequent elsewhere, within 2.5. ``rows`` are the
+    predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
+    """
+    p, y = rows.risks, rows.labels
+    if p is None or rows.followed or rows.weights is not None:
+        return None
+    dates = [c for c in rows.unused if c.words is not None and c.complete and _are_dates(c)]
+    for column in rows.unused:
+        if column.coded is None or column.n_values != 2 or not column.complete:
+            continue
+        first, second = np.unique(column.coded[0]).tolist()
+        named = MATURE.fullmatch(without_accents(column.name)) is not None
+        for young, old in ((first, second), (second, first)):
+            here = column.coded[0] == young
+            if not named and not any(_are_latest(here, date) for date in dates):
+                continue
+            z = [
+                float((y[part] - p[part]).sum())
+                / max(float(p[part] @ (1.0 - p[part])), 1e-9) ** 0.5
+                for part in (here, ~here)
+            ]
+            if z[0] > TOO_RARE or abs(z[1]) > AS_PREDICTED:
+                continue
+            errors = y - p - np.where(here, (y - p)[here].mean(), (y - p)[~here].mean())
+            if z[0] > TOO_RARE * design_effect(errors, _untold_groups(rows)) ** 0.5:
+                continue
+            young_sql, old_sql = (column.equals(column.coded[1][k]) for k in (young, old))
+            where = rows.where(old_sql)
+            text = (
+                f"events are rarer than predicted where {young_sql} ({y[here].mean():.3g}, "
+                f"predicted {p[here].mean():.3g}), and as frequent as predicted elsewhere: their "
+                "outcomes may not be known to their end. "
+            )
+            text += spelt(f"Pass where={where!r} (--where {shlex.quote(where)}) if so")
+            return Question("outcomes to come", text, (Reading({"where": where}),), asks=False)
+    return None
+
+
+def _untold_groups(rows: Rows) -> Iterable[IntArray]:
+    """Yield codes (n,) as :func:`groups_of` does, without columns from which outcomes follow.
+
+    ``rows`` are predictions and outcomes, with clusters or the unused columns of the table.
+    """
+    if rows.clusters is None:
+        told = [c for c in rows.unused if c.words is None and c.coded is not None and c.complete]
+        rows = replace(
+            rows,
+            unused=tuple(c for c in rows.unused if c not in told or not _tells_outcome(rows, c)),
+        )
+    yield from groups_of(rows)
+
+
+def _are_dates(column: Column) -> bool:
+    """Return whether the words of a column begin with a year and a month, as dates do."""
+    return bool(column.words) and all(DATED.match(word) for word in column.words or ())
+
+
+def _are_latest(here: BoolArray, dates: Column) -> bool:
+    """Return whether marked rows are all those from some date on.
+
+    ``here`` (n,) marks the rows; ``dates`` is a complete column of text that sorts as dates do.
+    """
+    assert dates.words is not None
+    order = np.empty(len(dates.words), dtype=np.int64)
+    order[np.argsort(np.array(dates.words, dtype=object), kind="stable")] = np.arange(len(order))
+    when = order[dates.values]
+    return bool(here.any() and not here.all() and when[here].min() > when[~here].max())
 
 
 #: χ² of level and slope, with two degrees of freedom, up to which absent outcomes may explain
@@ -866,5 +1048,6 @@ GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     confidences,
     against_outcomes,
     follow_up,
+    immature_rows,
     dependent_rows,
 )

@@ -414,6 +414,60 @@ def test_outcomes_of_one_value_that_are_alike_are_doubted():
     assert spare_columns.dependent_rows(rows_of(p, free, patient=patient)) is None
 
 
+def wrong_along(x, seed=5, rise=1.2):
+    """Return predictions that are right on average, and outcomes that rise along numbers x."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 4, len(x))
+    odds = np.log(p / (1 - p)) + rise * (x - x.mean()) / x.std()
+    return p, (rng.random(len(x)) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+@pytest.mark.parametrize("name", ["age", "amount", "decade"])
+def test_numbers_along_which_residuals_rise_are_a_feature_and_no_clusters(name):
+    rng = np.random.default_rng(5)
+    draw = {
+        "age": rng.integers(20, 90, 2500),
+        "amount": np.round(np.exp(rng.normal(4.0, 0.8, 2500))),
+        "decade": rng.integers(0, 12, 2200),
+    }
+    x = draw[name].astype(int)
+    p, y = wrong_along(x)
+    question = spare_columns.dependent_rows(rows_of(p, y, **{name: x}))
+    assert (question.guard, question.asks, question.explains) == ("feature", False, False)
+    assert question.readings == ()
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.5])
+def test_numbered_patients_are_clusters_though_outcomes_drift_along_their_numbers(drift):
+    rng = np.random.default_rng(6)
+    number = rng.permutation(np.repeat(np.arange(1000, 1300), 6))
+    p, y = wrong_along(number, rise=drift)
+    effect = rng.normal(size=300)[number - 1000]
+    y = np.where(effect > 1.0, 1, np.where(effect < -1.0, 0, y))
+    question = spare_columns.dependent_rows(rows_of(p, y, patient=number))
+    assert options_of(question) == [{"clusters": "patient"}]
+
+
+def test_numbers_from_which_the_outcome_follows_are_no_clusters():
+    p, y, rng = drawn(3000)
+    days = np.where(y == 1, rng.integers(90, 200, 3000), rng.integers(0, 60, 3000))
+    assert spare_columns.dependent_rows(rows_of(p, y, max_dpd=days)) is None
+
+
+@pytest.mark.parametrize("flag", ["matured", "x"])
+def test_rows_whose_outcomes_are_not_known_to_their_end_are_doubted(flag):
+    p, y, rng = drawn(4000)
+    month = np.array([f"2023-{k:02d}" for k in rng.integers(1, 13, 4000)])
+    old = month < "2023-07"
+    seen = np.where(old, y, y * (rng.random(4000) < 0.7))
+    columns = {flag: old.astype(int), "month": month, "sex": rng.integers(0, 2, 4000)}
+    question = spare_columns.immature_rows(rows_of(p, seen, **columns))
+    assert options_of(question) == [{"where": f"{flag} = 1"}]
+    assert not question.asks
+    assert spare_columns.immature_rows(rows_of(p, y, **columns)) is None
+    assert spare_columns.immature_rows(rows_of(p, seen, sex=columns["sex"], x=old * 1)) is None
+
+
 @pytest.mark.slow
 def test_few_items_of_rare_events_are_seldom_doubted():
     """Of 4000 sets of 50 items with two independent answers each; one variance for all: 13."""
