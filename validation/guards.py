@@ -41,7 +41,7 @@ ASKING = (
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
     *("one event each", "unused weights", "several models", "percent below one"),
     *("other events", "kinds of event", "several forecasts"),
-    "permuted classes",
+    *("permuted classes", "immature rows"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.
@@ -562,6 +562,29 @@ def days_of_stations(rng, n):
     return labelled(p, y, rng, day=np.repeat(np.arange(days), 5))
 
 
+def months(rng, sign="closed", n=None, known=1.0):
+    """Return rows of twelve months, the last six marked; of their events a share is known."""
+    n = n or size(rng)
+    p, month = rng.beta(1, 4, n), rng.integers(1, 13, n)
+    young = month > 6
+    y = events(p, rng) * np.where(young, rng.random(n) < known, 1)
+    words = np.array([f"2024-{k:02d}" for k in month])
+    return labelled(p, y.astype(int), rng, month=words, **{sign: ~young})
+
+
+def shared_months(rng):
+    """Return rows of days with shared outcomes, the last days marked."""
+    days = size(rng, 30, 1000)
+    p = expit(rng.normal(-1, 1, days))
+    y, day = np.repeat(events(p, rng), 5), np.repeat(np.arange(days), 5)
+    words = np.array([f"2024-{1 + k // 100:02d}-{k % 100:02d}" for k in range(days)])[day]
+    return labelled(np.repeat(p, 5), y, rng, day=words, phase=day > days // 2)
+
+
+def young_rows(rng, n):
+    return months(rng, "phase", n, 0.5)
+
+
 @dataclass(frozen=True)
 class Kind:
     """Data of a kind: what draws it, of n rows if misread, and the guard that then answers."""
@@ -597,6 +620,8 @@ CALIBRATED = {
     "folds and parts without train": Kind(folds),
     "items × 2 to 8 answers": Kind(items),
     "items × 2 to 8 answers, rare events": Kind(rare_items),
+    "months, the last six marked": Kind(months),
+    "days with shared outcomes, the last marked": Kind(shared_months, depends=True),
     "3 to 7 classes, predicted class": Kind(families),
     "follow-up": Kind(followed),
     "follow-up, censoring depends on p": Kind(followed_on_p),
@@ -616,6 +641,7 @@ MISREAD = {
     "answers of two models pooled": (two_models, "several models"),
     "leads pooled whose errors cancel, n / 4 days": (leads_apart, "several forecasts"),
     "percents below 1, 40 n rows": (of_percents, "percent below one"),
+    "half of the events in the last six months (doubt)": (young_rows, "immature rows"),
     "days of five stations (doubt)": (days_of_stations, "dependent rows"),
     "answers of n items, 7 in 10 shared (doubt)": (shared_items, "dependent rows"),
 }

@@ -247,7 +247,7 @@ def refuse_same_outcomes(first: IntArray, second: IntArray, as_is: bool) -> None
 
 
 #: Guards of outcomes that may not have been seen to their end.
-UNSEEN = ("follow-up", "outcomes to come")
+UNSEEN = ("follow-up", "outcomes to come", "immature rows")
 
 
 def answered(
@@ -260,9 +260,9 @@ def answered(
     that it was overruled. The others are doubts, noted as they are. A note is a Doubt (a kind of
     str that puts p-values in doubt) if its question could explain a miscalibration, else a plain
     str; a DependenceDoubt if rows seem to depend; without ``as_is`` a FollowupDoubt if outcomes may
-    not be known to their end. Rows without an outcome are a plain note with ``as_is``. With
-    ``arrays`` the message of the error suggests Python arguments; without, the caller adds how to
-    go on.
+    not be known to their end. With ``as_is``, notes on rows that are without an outcome, or not
+    mature, are plain. With ``arrays`` the message of the error suggests Python arguments; without,
+    the caller adds how to go on.
     """
     notes = list[str]()
     for question in asked:
@@ -278,7 +278,7 @@ def answered(
         if question.guard in UNSEEN and question.explains:
             kind = FollowupDoubt
             if as_is:
-                kind = str if question.guard == "outcomes to come" else Doubt
+                kind = Doubt if question.guard == "follow-up" else str
         notes.append(kind(text))
     return tuple(notes)
 

@@ -591,13 +591,13 @@ def dependent_rows(rows: Rows) -> Question | None:
 #: Values of a column on which lines are fitted, at least, and lines, at most; the probability by
 #: chance below which they are a trend, and the standard errors by which residuals of one value may
 #: still be alike beside it.
-LINE_VALUES, MOST_LINES, TREND_CHANCE, LEFT_SCORE = 10, 10, 0.001, 3.0
+LINE_VALUES, MOST_LINES, TREND_CHANCE, LEFT_SCORE = 6, 10, 0.001, 1.5
 
 
 def _trend(residuals: FloatArray, column: Column) -> FloatArray | None:
     """Return the trend (n,) of residuals along the numbers of a column; None if there is none.
 
-    The trend is a line within each of up to ten blocks of neighbouring values, ten values or more
+    The trend is a line within each of up to ten blocks of neighbouring values, six values or more
     each, fitted to the mean ``residuals`` (n,) of the values, weighted by their numbers of rows. It
     has to explain more of their variance than of values in any other order: an F test has
     p < 0.001. Values that only name something, such as patients, have no trend. ``column`` has
@@ -823,7 +823,7 @@ def immature_rows(rows: Rows) -> Question | None:
                 "outcomes may not be known to their end. "
             )
             text += spelt(f"Pass where={where!r} (--where {shlex.quote(where)}) if so")
-            return Question("outcomes to come", text, (Reading({"where": where}),), asks=False)
+            return Question("immature rows", text, (Reading({"where": where}),), asks=False)
     return None
 
 
