@@ -41,7 +41,7 @@ ASKING = (
     *("confidences", "against the outcomes", "swapped censoring", "cumulative", "follow-up"),
     *("one event each", "unused weights", "several models", "percent below one"),
     *("other events", "kinds of event", "several forecasts"),
-    *("permuted classes", "immature rows"),
+    *("permuted classes", "immature rows", "crossed events"),
 )
 DOUBTING = ("dependent rows",)
 #: What is asked of tables only, as they are read, with the name of the guard; the last is a doubt.

@@ -18,6 +18,7 @@ from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, code
 from caltest.data.doubts import against_outcomes, confidences, permuted_classes, predicted_class
 from caltest.data.ends import follow_up, without_accents
 from caltest.data.questions import (
+    LIKELIER,
     ROUNDED_OFF,
     Column,
     Question,
@@ -25,6 +26,8 @@ from caltest.data.questions import (
     design_effect,
     groups_of,
     key_of,
+    mean_weight,
+    order_of_events,
     rankdata,
 )
 from caltest.errors import Reading, spelt
@@ -952,6 +955,62 @@ def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
     return [f for f in members if np.allclose(sum(c.values for c in f), 1.0, atol=0.01)]
 
 
+#: Factor by which events are more or fewer than predicted, before columns of another event are
+#: looked for, and z of the ranks of predictions by outcomes from which on they are related.
+TIMES_OFF, RELATED = 5.0, 3.5
+
+
+def crossed_events(rows: Rows) -> Question | None:
+    """Ask whether predictions are of this outcome: another column is far closer to as many events.
+
+    It takes five times as many events as predicted or more, or a fifth and fewer, at a chance below
+    1 in 1000 (Chernoff's bound for independent outcomes, its exponent divided by the largest design
+    effect). Another column of predictions has to bring the numbers closer by the same factor, or
+    another one of 0 and 1 as the outcome; and predictions and outcomes have to be related. ``rows``
+    are the predictions and outcomes, with the unused columns of the table. The result is a
+    :class:`Question` (evidence as text, with alternative readings), or None.
+    """
+    p, y = rows.risks, rows.labels
+    if p is None or rows.followed or rows.n < 5:
+        return None
+    w = np.ones(rows.n) if rows.weights is None else rows.weights
+    expected, events = float(w @ p), float(w @ (y == 1))
+    off = _times(events, expected)
+    if off < TIMES_OFF or expected <= 0.0:
+        return None
+    scale = 1.0 if rows.weights is None else mean_weight(rows.weights)
+    grown = events * np.log(events / expected) if events > 0.0 else 0.0
+    exponent = (grown - events + expected) / scale
+    if exponent < LIKELIER + np.log(2.0):
+        return None
+    if exponent / design_effect(w * (y - p), groups_of(rows)) < LIKELIER + np.log(2.0):
+        return None
+    readings = []
+    for column in rows.unused:
+        if _are_fractions(column):
+            nearer = _times(events, float(w @ column.values))
+            if off >= TIMES_OFF * nearer and order_of_events(column.values, y)[1] >= RELATED:
+                readings.append(Reading({"probs": column.sql}, f"{column.name} is the prediction"))
+        elif column.complete and column.coded is not None and {*column.coded[1]} == {"0", "1"}:
+            other = np.array([*map(int, column.coded[1])])[column.coded[0]]
+            nearer = _times(float(w @ other), expected)
+            if off >= TIMES_OFF * nearer and order_of_events(p, other)[1] >= RELATED:
+                readings.append(Reading({"label": column.sql}, f"{column.name} is the outcome"))
+    if not readings:
+        return None
+    text = (
+        f"{rows.words('probs')} predicts {expected:.4g} events and {rows.outcome} has "
+        f"{events:.4g}: they may not belong together"
+    )
+    return Question("crossed events", text, tuple(readings))
+
+
+def _times(first: float, second: float) -> float:
+    """Return how many times the larger of two numbers ≥ 0 is the smaller; infinite for one 0."""
+    low, high = sorted((first, second))
+    return high / low if low > 0.0 else float("inf")
+
+
 #: Names of weights, and standard errors of Σ (y − p) without and with them before a guard asks.
 WEIGHT_NAMES = frozenset(
     ("w", "wt", "weight", "weights", "sample_weight", "sample_weights", "ipw", "iptw", "importance")
@@ -1043,6 +1102,7 @@ GUARDS: tuple[Callable[[Rows], Question | None], ...] = (
     one_event_each,
     unused_weights,
     second_set,
+    crossed_events,
     predicted_class,
     permuted_classes,
     confidences,

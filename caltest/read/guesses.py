@@ -17,7 +17,7 @@ import numpy as np
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.data.doubts import class_places, named_classes
-from caltest.data.ends import is_time, says_censored
+from caltest.data.ends import UNITS, is_time, says_censored
 from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
@@ -317,7 +317,7 @@ class Head:
         found = []
         for count, of_all in ((a, b) for a in whole if a in numbers for b in whole if a != b):
             k, n = self.numbers[count], self.numbers[of_all]
-            alike = {*key(count).split("_")} & {*key(of_all).split("_")}
+            alike = {*key(count).split("_")} & {*key(of_all).split("_")} - UNITS.keys()
             if alike and k.min() >= 0.0 and (k <= n).all() and (k < n).any() and n.min() >= 2.0:
                 found.append({"probs": f"{quoted(count)} / {quoted(of_all)}"})
         return found if len(found) == 1 else []
@@ -522,6 +522,9 @@ class Head:
         listed = self.terms(options.get("probs"))
         if options.get("from_logits") and len(listed) == 1:
             return f"{listed[0].sql} holds log-odds"
+        if options.get("from_logits") and len(listed) > 1 and LOG_NAME.search(key(listed[0].name)):
+            named = f"{listed[0].name} to {listed[-1].name}"
+            return f"{named} are log-probabilities of the classes, up to a constant"
         names = listed[0].roots if len(listed) == 1 and listed[0].column is None else []
         names = [*dict.fromkeys(names)]  # of text that is written as numbers there are several
         if len(names) == 2 and listed[0].sql == f"{quoted(names[0])} / {quoted(names[1])}":
@@ -627,7 +630,43 @@ class Head:
             sums = sums[np.isfinite(sums)]
             if sums.size and np.allclose(sums, 1.0, atol=0.02):
                 return [{"probs": ", ".join(f"exp({quoted(n)})" for n in in_order(members))}]
+        for members in self.stems([n for n in logs if LOG_NAME.search(key(n))])[::-1]:
+            if self.are_of_classes(members):
+                names = ", ".join(map(quoted, in_order(members)))
+                return [{"probs": names, "from_logits": True}]
         return [{"probs": f"exp({quoted(n)})"} for n in logs if LOG_NAME.search(key(n))]
+
+    def are_of_classes(self, names: Sequence[str]) -> bool:
+        """Return whether columns of logarithms, ``names``, are those of classes, up to a constant.
+
+        Their names end in whole numbers that count on, and rows have as many options of text or
+        some column as many words; or they end in the words of a column.
+        """
+        ends = [key(end) for end in ends_of(in_order(names))]
+        if any(len(self.keys(n)) >= 2 and self.keys(n) == {*ends} for n in self.words):
+            return True
+        if not all(map(str.isdecimal, ends)) or np.ptp(np.diff([*map(int, ends)])) != 0:
+            return False
+        words = (w.n_unique() for n, w in self.words.items() if self.is_text(n))
+        return bool(self.options_of_rows(len(names))) or len(names) in words
+
+    def options_of_rows(self, k: int) -> list[str]:
+        """Return the names of ``k`` columns of text, numbered from 0, that hold options of a row.
+
+        All are different in every row, as ``options_0`` to ``options_3`` are. [] if there is no
+        such group of columns, or several.
+        """
+        import polars as pl
+
+        schema, found = self.frame.schema, list[list[str]]()
+        for stem in (n[:-2] for n in schema if n.endswith("_0")):
+            names = [f"{stem}_{place}" for place in range(k)]
+            if any(schema.get(n) != pl.String for n in names) or f"{stem}_{k}" in schema:
+                continue
+            different = self.frame.select(pl.concat_list(names).list.n_unique().min()).item()
+            if different == k:
+                found.append(names)
+        return found[0] if len(found) == 1 else []
 
     def sum_to_one(self, names: Sequence[str]) -> bool:
         """Return whether columns of probabilities, none below 0, sum to 1, or 100, within 2 %.

@@ -142,6 +142,7 @@ def questioned(
     if data.followup is None:
         asked += [sure_of_a_class(complete.cells), unlike_answers(table, chosen, wanted, complete)]
         asked.append(wrong_classes(table, chosen, wanted, unused))
+        asked.append(never_right(complete.cells, every))
     if data.followup is not None:
         asked.append(other_ends(table, chosen, wanted))
     if small:
@@ -235,6 +236,27 @@ def sure_of_a_class(cells: EvaluatedCells) -> Question | None:
     said = {option: cells.name(f"{option}:0") for option in ("probs", "predicted_label")}
     p = np.asarray(cells.numbers("probs:0"), dtype=np.float64)
     return decided_class(p, answer, replace(truth, name="", sql=cells.sql("label:0")), said)
+
+
+def never_right(cells: EvaluatedCells, rows: Rows) -> Question | None:
+    """Return a question if no predicted class equals the label, at a chance below 1 in 1000.
+
+    The columns then seem to be no answer and truth, such as two players. The :class:`Question` has
+    the evidence in words and a reading (options to set) with the placeholder COLUMN; None if there
+    is nothing to ask, or no predicted class was read. ``cells`` are the evaluated cells (in a frame
+    with columns such as ``label:0``) of the rows, and ``rows`` the confidences, with whether the
+    answers are right.
+    """
+    p = rows.risks
+    if not cells.of("predicted_label") or p is None or rows.labels.any():
+        return None
+    if np.log1p(-np.clip(p, ROUNDED_OFF, 1.0 - ROUNDED_OFF)).sum() > -LIKELIER:
+        return None
+    answer, truth = cells.name("predicted_label:0"), cells.name("label:0")
+    text = f"{answer} equals {truth} in none of {several(rows.n, 'row')}"
+    text += f", and {cells.name('probs:0')} says that {p.sum():.4g} are right"
+    reading = Reading({"predicted_label": None, "label": "COLUMN"}, "another column is the outcome")
+    return Question("never right", text, (reading,))
 
 
 #: A label that says only that there is a true class.

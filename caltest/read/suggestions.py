@@ -24,7 +24,7 @@ from caltest.data.doubts import (
     predicted_class_readings,
 )
 from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_horizon, says_censored
-from caltest.data.questions import Column, Rows, order_of_events
+from caltest.data.questions import Column, Rows, constant_gain, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, called_alike, shares_of
 from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
@@ -300,7 +300,7 @@ class _Readings(Head):
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
         pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
         pairs = self.telling([p for p in pairs if not (answers and self.has_answers(p[0]))])
-        pairs = self.ending_alike(pairs)
+        pairs = self.likeliest_first(self.ending_alike(pairs))
         if answers:  # a code of an answer is no outcome
             pairs = [p for p in pairs if "'CODE'" not in str(p[0].get("label"))]
         if self.times and "event" not in self.given:
@@ -370,6 +370,39 @@ class _Readings(Head):
             for pair, two in zip(pairs, names, strict=True)
             if two in alike or not paired & {*two}
         ]
+
+    def likeliest_first(self, pairs: list[tuple[Options, str]]) -> list[tuple[Options, str]]:
+        """Return pairs of outcome and prediction in order, those whose names share words first.
+
+        Among these, the higher predictions come first with the more frequent outcome, where there
+        are as many of both, and else predictions that are better than one number for all. ``pairs``
+        are (options, condition): arguments ``label`` and ``probs`` of :func:`read_predictions`, and
+        the condition in words under which they are right. Pairs of the same rank stay in their
+        order, and so do pairs of which one cannot be read.
+        """
+        if not 1 < len(pairs) <= 2 * READINGS_OFFERED:
+            return pairs
+        said = [{**self.given, **options} for options, _ in pairs]
+        names = [(str(each.get("label")), str(each.get("probs"))) for each in said]
+        rows = [self.rows(o) if "NUMBER" not in y else None
+                for (o, _), (y, _) in zip(pairs, names, strict=True)]  # fmt: skip
+        read = [(r[0], r[1]) for r in rows if r is not None]
+        if len(read) < len(pairs):
+            return pairs
+        rates = {y: float(r[1].mean()) for (y, _), r in zip(names, read, strict=True)}
+        means = {p: float(r[0].mean()) for (_, p), r in zip(names, read, strict=True)}
+        ranks = {y: k for k, y in enumerate(sorted(rates, key=rates.__getitem__))}
+        ranks |= {p: k for k, p in enumerate(sorted(means, key=means.__getitem__))}
+
+        def rank(place: int) -> tuple[int, int]:
+            y, p = names[place]
+            words = [{w for r in self.roots(n) for w in key(r).split("_")} for n in (y, p)]
+            apart = abs(ranks[y] - ranks[p])
+            if len(rates) != len(means):
+                apart = int(constant_gain(*read[place]) > 0.0)
+            return -len(words[0] & words[1]), apart
+
+        return [pairs[place] for place in sorted(range(len(pairs)), key=rank)]
 
     def several_labels(self) -> list[Reading]:
         """Return suggestions for a table with pairs of columns such as p_A, y_A and p_B, y_B.
@@ -558,6 +591,11 @@ class _Readings(Head):
             order = ",".join(said.get(end, end) for end in ends)
             named = all(term.column is not None for term in listed)
             return [({} if named else {"classes": order}, "")]
+        if options.get("from_logits") and (listed_words := self.options_of_rows(len(ends))):
+            each = [self.frame[name].unique() for name in listed_words]
+            if all(len(one) == 1 for one in each):
+                return [({"classes": ",".join(one[0] for one in each)}, "")]
+            return [({}, "")]  # where the rows are read, they say it
         columns = self.family_numbers(options)
         known = words.is_not_null().to_numpy()
         if columns is not None:
@@ -571,13 +609,20 @@ class _Readings(Head):
     def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:
         """Return the numbers of several columns of probabilities, (n, K); None for other cells.
 
+        The softmax of logits is taken.
         ``options`` are guessed arguments of :func:`read_predictions` that name the K columns, or
         else the given ones do.
         """
         listed = self.terms(options.get("probs") or self.given.get("probs"))
         found = (numbers_of(self.frame.select(term.expr).to_series()) for term in listed)
         columns = [column for column in found if column is not None]
-        return np.column_stack(columns) if len(columns) == len(listed) else None
+        if len(columns) < len(listed):
+            return None
+        numbers = np.column_stack(columns)
+        if options.get("from_logits") and len(listed) > 1:
+            numbers = np.exp(numbers - numbers.max(axis=1, keepdims=True))
+            numbers = numbers / numbers.sum(axis=1, keepdims=True)
+        return numbers
 
     def is_argmax(self, options: Mapping[str, Any]) -> bool:
         """Return whether the label is the class of the largest probability in every row seen.
@@ -643,7 +688,7 @@ class _Readings(Head):
         found = [
             (reading, f"{a} is the answer and {b} the truth")
             for a, b in roles
-            if self.share_words(a, b) and self.agree(a, b)
+            if self.share_words(a, b) and self.are_often_equal(a, b)
             for reading in self.sure_of(a, b, probs, lacking)
         ]
         ranks = [self.ranks_answers(reading) for reading, _ in found]
@@ -726,7 +771,7 @@ class _Readings(Head):
         shared = shorter & {w.lower() for w in second}
         return 2 * len(shared) >= min(len(shorter), len({w.lower() for w in second})) >= 2
 
-    def agree(self, a: str, b: str) -> bool:
+    def are_often_equal(self, a: str, b: str) -> bool:
         """Return whether two columns hold the same word in more rows than chance would have it.
 
         Case, signs around words, and what all words of a column share are ignored. Chance is that

@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 820 tables of 82 kinds, names known and foreign.
+"""Files whose right reading is known: 850 tables of 85 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 820
+FILES = 850
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -999,6 +999,45 @@ def versions(d: Draw) -> Case:
     return case
 
 
+def listed_logs(d: Draw) -> Case:
+    """Log-probabilities of options in lists, up to a constant, the options in one order or many."""
+    P, k = _classes(d, 4)
+    logs = np.round(np.log(np.clip(P, 1e-4, 1.0)) - d.rng.uniform(5.0, 9.0, (d.n, 1)), 5)
+    P = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    order = np.tile(np.arange(4), (d.n, 1))
+    if d.rng.random() < 0.4:
+        order = d.rng.permuted(order, axis=1)
+    letters, rows = [*"ABCD"], range(d.n)
+    cells = {"id": [*rows], "options": [[letters[j] for j in order[i]] for i in rows]}
+    cells |= {"logprobs": [[float(logs[i, j]) for j in order[i]] for i in rows]}
+    cells |= {"gold": [letters[j] for j in k], "prediction": [letters[j] for j in P.argmax(axis=1)]}
+    case = Case("listed logs", cells, P, k, {}, form="jsonl")
+    case.holds = ("are log-probabilities of the classes",)
+    return case
+
+
+def weeks(d: Draw) -> Case:
+    """Intervals for a target week that were made in an earlier one: no shares of an ensemble."""
+    target = np.arange(d.n) // 4 + 10
+    cells = {"target_week": target, "made_week": target - 1 - np.arange(d.n) % 4}
+    centre = d.rng.normal(100, 10, d.n).round(1)
+    cells |= {"lower_90": centre - 12.0, "upper_90": centre + 12.0}
+    cells |= {"observed": (centre + d.rng.normal(0, 7, d.n)).round(1)}
+    return Case("weeks", cells, np.zeros(0), np.zeros(0), {})
+
+
+def two_events(d: Draw) -> Case:
+    """Predictions of a frequent and of a rare event, and both outcomes."""
+    d.n, p = 4000, np.round(d.rng.beta(2.0, 6.0, 4000), 4)
+    q = np.round(p * 0.02, 5)
+    y = (d.rng.random(d.n) < p).astype(int)
+    z = ((d.rng.random(d.n) < q / p) & (y == 1)).astype(int)
+    cells = {"pctr": p, "pcvr": q, "click": y, "conversion": z}
+    case = Case("two events", cells, p, y, {"probs": "pcvr", "label": "click"})
+    case.holds = ("click is the outcome and pctr", "pctr is the prediction")
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -1012,7 +1051,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     american_odds, decimal_odds, odds_of_players, raw_scores, rows_of_models, bracketed, initials,
     tenths_in_words, cents, votes, ensemble, named_threshold, code_of_three, named_survival,
     stray_column, verdict_beside_answer, opponents, two_thresholds,
-    code_of_no_class, findings, versions,
+    code_of_no_class, findings, versions, listed_logs, weeks, two_events,
 ]  # fmt: skip
 
 

@@ -285,6 +285,19 @@ def test_a_second_column_of_predictions_is_asked_about_unless_one_was_named():
     assert spare_columns.second_set(rows_of(p, y, x=rng.random(400))) is None
 
 
+def test_predictions_of_another_event_are_asked_about_with_the_column_that_has_as_many():
+    p, y, rng = drawn(2000, seed=4)
+    rare = 0.03 * p
+    z = (rng.random(2000) < rare).astype(int)
+    columns = {"p_click": p, "purchase": z, "age": rng.integers(20, 90, 2000)}
+    question = spare_columns.crossed_events(rows_of(rare, y, **columns))
+    assert options_of(question) == [{"probs": "p_click"}, {"label": "purchase"}]
+    assert question.asks
+    assert spare_columns.crossed_events(rows_of(rare, z, p_click=p, click=y)) is None
+    assert spare_columns.crossed_events(rows_of(p, y, p_buy=rare, purchase=z)) is None
+    assert spare_columns.crossed_events(rows_of(rare, y, age=columns["age"])) is None
+
+
 def test_a_second_family_of_columns_is_asked_about():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     columns = {f"raw_{k}": probs[::-1, k] for k in range(3)}

@@ -454,6 +454,17 @@ def test_arrays_with_a_column_for_each_row_are_refused_with_the_transpose(tmp_pa
     assert read_predictions(file).n == 50
 
 
+def test_answers_that_are_never_right_are_asked_about():
+    names = [f"pl{k}" for k in range(10)]
+    columns = {"player": names * 10, "opponent": (names[1:] + names[:1]) * 10, "p": [0.5] * 100}
+    options = {"probs": "p", "label": "player", "predicted_label": "opponent"}
+    with pytest.raises(ct.errors.DoubtfulInputError, match="equals player in none of 100 rows"):
+        read_predictions(pl.DataFrame(columns), **options)
+    assert read_predictions(pl.DataFrame(columns), **options, as_is=True).n == 100
+    columns["p"] = [0.001] * 100
+    assert read_predictions(pl.DataFrame(columns), **options).n == 100
+
+
 @pytest.mark.parametrize(("verb", "stems"), [("audit", "py"), ("segments", ("score", "has"))])
 def test_pairs_of_outcome_columns_are_labels_or_models(verb, stems, tmp_path, run):
     rng = np.random.default_rng(13)
