@@ -286,10 +286,10 @@ def test_a_second_column_of_predictions_is_asked_about_unless_one_was_named():
 
 
 def test_predictions_of_another_event_are_asked_about_with_the_column_that_has_as_many():
-    p, y, rng = drawn(2000, seed=4)
-    rare = 0.03 * p
-    z = (rng.random(2000) < rare).astype(int)
-    columns = {"p_click": p, "purchase": z, "age": rng.integers(20, 90, 2000)}
+    p, y, rng = drawn(6000, seed=4)
+    rare = 0.05 * p
+    z = (rng.random(6000) < rare).astype(int)
+    columns = {"p_click": p, "purchase": z, "age": rng.integers(20, 90, 6000)}
     question = spare_columns.crossed_events(rows_of(rare, y, **columns))
     assert options_of(question) == [{"probs": "p_click"}, {"label": "purchase"}]
     assert question.asks
