@@ -626,10 +626,14 @@ def _audit_of(file: Path, options: dict[str, Any]) -> str:
 def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
     """Return the readings by which one file holds several models, or with another file.
 
-    Each has the options to add: ``models``, or ``probs`` with several columns; otherwise the
-    placeholder FILE. ``path`` is the file, and ``options`` are the values of the command's options
-    by Python name.
+    Each has the options to add: ``models``, a column that is called after models, or ``probs`` with
+    several columns; otherwise the placeholder FILE. ``path`` is the file, and ``options`` are the
+    values of the command's options by Python name.
     """
+    from caltest.read.model_rows import column_of_models
+
+    if column := column_of_models(path):
+        return [Reading({"models": column})]
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:

@@ -23,6 +23,7 @@ from caltest.read.contract import Wanted
 from caltest.read.expressions import key, literal, quoted, split, terms_of, words_of
 from caltest.read.files import Expressions, naming, read_table, table_of
 from caltest.read.formats import Table
+from caltest.read.guesses import NEVER_OUTCOMES
 
 #: Models in the rows of one file, at most.
 MOST_MODELS = 50
@@ -51,9 +52,14 @@ def read_forecasters(
         if len(labels) < 2 and len(parts) > 1:
             _refuse_outcome_of_another(table, wanted, [*parts.values()])
         each = labels if len(labels) == len(parts) > 1 else [wanted.label] * len(parts)
-        read = {}
+        read, refused = {}, dict[str, InvalidPredictionsError]()
         for k, (name, part) in enumerate(parts.items()):
-            read[name] = read_table(table, replace(wanted, probs=part, label=each[k]))
+            try:
+                read[name] = read_table(table, replace(wanted, probs=part, label=each[k]))
+            except InvalidPredictionsError as error:
+                refused[part] = error
+        if refused:
+            raise _of_all_forecasters(refused, [*parts.values()])
     common = reduce(np.intersect1d, [rows for _, rows in read.values()])
     if common.size == 0:
         raise InvalidPredictionsError("there is no row for which all forecasters have a forecast")
@@ -62,6 +68,49 @@ def read_forecasters(
         name: replace(data, notes=(*data.notes, note)).take(np.isin(rows, common))
         for name, (data, rows) in read.items()
     }
+
+
+def _of_all_forecasters(
+    refused: Mapping[str, InvalidPredictionsError], parts: Sequence[str]
+) -> InvalidPredictionsError:
+    """Return the first error of several forecasters, with readings that name all of them.
+
+    It is to be raised. ``refused`` maps expressions of forecasters that could not be read to their
+    errors, and ``parts`` are the expressions of all. A reading that sets ``probs``, such as to
+    ``a / 100``, gets the expression of the same reading for every other forecaster that was
+    refused, and leaves the others as they are.
+    """
+    (first, error), *_ = refused.items()
+    readings = []
+    for place, reading in enumerate(error.readings):
+        if "probs" not in reading.options:
+            readings.append(reading)
+            continue
+        each = []
+        for part in parts:
+            ways = refused[part].readings if part in refused else ()
+            same = ways[place].options if place < len(ways) else {}
+            each.append(str(reading.options["probs"] if part == first else same.get("probs", part)))
+        readings.append(replace(reading, options={**reading.options, "probs": ", ".join(each)}))
+    error.readings = tuple(readings)
+    return error
+
+
+def column_of_models(source: object) -> str:
+    """Return the column, quoted, that is called after models and has 2 to 50 values, or "".
+
+    ``source`` is a path or a table, of which the first 10 000 rows are looked at. "" also for
+    several such columns, and if every row has a value of its own.
+    """
+    try:
+        with table_of(source, Wanted()) as (table, _):
+            head = table.frame.head(10_000).collect()
+    except InvalidPredictionsError:
+        return ""
+    named = [name for name in head.columns if key(name) in NEVER_OUTCOMES]
+    sizes = {name: head[name].drop_nulls().n_unique() for name in named}
+    found = [n for n, k in sizes.items() if 2 <= k <= MOST_MODELS and 2 * k <= head.height]
+    return quoted(found[0]) if len(found) == 1 else ""
 
 
 def _refuse_outcome_of_another(table: Table, wanted: Wanted, parts: Sequence[str]) -> None:

@@ -135,6 +135,34 @@ def test_models_in_rows_of_one_file_are_matched_by_the_column_that_names_them(tm
     assert "a column of models has 2 to 50" in err
 
 
+def test_percents_of_one_model_are_divided_in_the_columns_of_all(tmp_path, rng, run):
+    p = np.rint(100 * rng.beta(2.0, 3.0, 400))
+    y = (rng.random(400) < p / 100) * 1
+    others = {"b": np.rint(100 * bent(p / 100, 2.0)), "c": bent(p / 100, 0.5)}
+    path = write(tmp_path / "columns.csv", a=p.astype(int), outcome=y, **others)
+    _, _, err = run("compare", path, "--probs", "a,b,c")
+    (line,) = lines_of(err)
+    assert words_of(line)[-1] == "a / 100, b / 100, c"
+    assert line.startswith("run:")
+    assert run(*words_of(line), *FEW)[0] == 0
+
+
+def test_a_column_of_models_is_named_although_nothing_else_is(tmp_path, rng, run):
+    p = rng.integers(2, 20, 400) * 5
+    right = np.where(rng.random(400) < p / 100, "correct", "incorrect")
+    path = write(tmp_path / "llm.csv", qid=np.arange(400) // 2, model=["a", "b"] * 200,
+                 answer=rng.integers(0, 99, 400), confidence=p, verdict=right)  # fmt: skip
+    (line,) = lines_of(run("compare", path)[2])
+    assert line.startswith("run:")
+    assert words_of(line)[-2:] == ["--models", "model"]
+    (line,) = lines_of(run(*words_of(line))[2])
+    assert line.startswith("if correct is the event")
+    (line,) = lines_of(run(*words_of(line), *FEW)[2])
+    assert line.startswith("if each model has outcomes of its own")
+    code, _, err = run(*words_of(line))
+    assert code == 0, err
+
+
 def test_the_margin_is_a_fifth_of_a_rare_outcome_at_most(rng):
     p = rng.beta(1.0, 150.0, 4000)
     y = (rng.random(4000) < p) * 1
