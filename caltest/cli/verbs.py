@@ -451,6 +451,8 @@ def words_of(options: dict[str, Any], data: Any, called: str) -> dict[str, str]:
     if len(files) == 1 and files[0].suffix.lower() in (".csv", ".tsv") and files[0].is_file():
         with files[0].open(encoding="utf-8", errors="replace") as text:
             named += re.split(r"[,;\t]", text.readline(MOST_LETTERS).strip())
+    several = {*(options["clusters"] or "").split(","), options["items"]}  # rows of one value
+    named = [name for name in named if name not in several]
     kinds = [name[:-3] for name in named if re.fullmatch(r"[A-Za-z]{3,}_id", name)]
     rows = options["called"] or (f"{kinds[0].lower()}s" if kinds else "")
     event = data.event_name if data.event_name == data.outcome else ""

@@ -677,7 +677,7 @@ def _wrong(
     "underconfident" or "mixed", "" if none is clear.
     """
     (confidence, accuracy), (mean, rate), direction = means, event_means, ""
-    called = f"P({data.event_name})" if data.event_name else f"Class {data.class_name(1)}"
+    called = f"P({data.event_name}):" * bool(data.event_name)
     sentences, gap = list[str](), confidence - accuracy
     significant = [row for row in rows if row.verdict.rejects and row.adjusted <= alpha]
     of_one = [row for row in significant if row.subject in ("event", "top")]
@@ -693,10 +693,11 @@ def _wrong(
         if abs(mean - rate) >= 0.5 * (errors or rows)[0].test.estimate:
             # One direction only: of a rare event the top class says the contrary.
             direction = "too high" if mean > rate else "too low"
-            sentences.append(f"{called}: {direction_of(mean, rate)}.")
+            sentences.append(f"{called or 'The model'} {direction_of(mean, rate)}.")
         elif event is not None:
             both = f"predicts {percent(mean, rate)} on average, observed {percent(rate, mean)}"
-            sentences.append(f"{called}: too high in some ranges and too low in others ({both}).")
+            some = "too high in some ranges and too low in others"
+            sentences.append(f"{called or 'Predictions are'} {some} ({both}).")
     if direction in CONFIDENCE:
         sentences.append(
             f"The model is {CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "

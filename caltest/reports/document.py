@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from caltest.plots.chart import GREY, Style
 from caltest.reports.elements import (
     CHIP_SHAPES,
     MINUS,
+    NB,
     FirstScreen,
     PictureWords,
     part_forest,
@@ -50,7 +51,8 @@ from caltest.results import (
 from caltest.results import rendering as written
 from caltest.results.audits import HEADLINES, WORST_IS_SHOWN
 from caltest.results.base import Drawing
-from caltest.results.rendering import Columns, p_is, percent, spread_of
+from caltest.results.figures import SPREAD_EDGES
+from caltest.results.rendering import GLUED, Columns, p_is, percent, spread_of
 
 #: How a table and a text are written in each language.
 Writers = tuple[Callable[[Columns], str], Callable[[str], str]]
@@ -61,6 +63,10 @@ FORMS: dict[str, Writers] = {
     ".md": (written.markdown, written.markdown_text),
     ".tex": (written.latex, written.latex_text),
 }
+
+
+#: Sentences of a page, in which no line is broken between a number and its unit.
+TEXT_OF_PAGE = re.compile(r"<(?:p|li|dd|small|blockquote)\b[^>]*>[^<]+")
 
 
 #: Parts that are open at once, and rows of a table that is not folded.
@@ -130,6 +136,19 @@ def _plotted(result: Record) -> Drawing:
     return result.plot(recipe=False)
 
 
+def _fit_plot(fit: ReliabilityFit) -> Drawing:
+    """Draw a fitted curve, on log-odds axes where more than half of the predictions lie at one end.
+
+    An end is the lowest or the highest twentieth of [0, 1]. ``fit`` has the predictions, and the
+    picture is returned.
+    """
+    low, high = (fit.spread[at].sum() for at in (SPREAD_EDGES[:-1] < 0.05, SPREAD_EDGES[1:] > 0.95))
+    axis: Literal["probability", "log-odds"] = "probability"
+    if max(low, high) > 0.5 * fit.spread.sum():
+        axis = "log-odds"
+    return fit.plot(axis=axis, recipe=False)
+
+
 def _attributes(curve: ReliabilityCurve) -> Drawing:
     """Draw the attributes diagram of weather services (Hsu & Murphy 1986).
 
@@ -156,7 +175,8 @@ MOST_GROUPS = 25
 
 #: What draws a part.
 DRAWN: dict[str, Callable[[Any], Drawing]] = {
-    **dict.fromkeys(("curve", "band", "smooth", "cox", "sites", "decomposition"), _plotted),
+    **dict.fromkeys(("curve", "cox", "sites", "decomposition"), _plotted),
+    **dict.fromkeys(("band", "smooth"), _fit_plot),
     **dict.fromkeys(("murphy", "where", "recalibration", "costs"), _plotted),
     **{"attributes": _attributes, "groups": _subgroup_plot},
 }
@@ -534,6 +554,8 @@ class Report(Result):
         environment.filters["sentences"] = sentences
         environment.filters["done"] = _Done
         filled = environment.get_template(f"report{kind}").render(report=self)
+        if kind == ".html":
+            filled = TEXT_OF_PAGE.sub(lambda text: GLUED.sub(NB, text[0]), filled)
         return filled.rstrip("\n") + "\n"
 
 
@@ -581,7 +603,8 @@ def paragraph(profile: str, audit: AuditReport, sections: Sequence[Section]) -> 
     if (size := first_of_kind(ConfidenceIntervalResult, sections)) is not None:
         triple = size.estimate, size.low or 0.0, size.high or 1.0
         error = _with_interval(triple, size.level)
-        bins = "10 bins of equal numbers" if "Quantile" in size.statistic else "15 bins"
+        equal = "numbers" if "Quantile" in size.statistic else "width"
+        bins = f"{size.n_cells or 'all'} bins of equal {equal}"
         sentences.append(f"The expected calibration error over {bins} was {error}.")
     if (score := first_of_kind(CORPDecomposition, sections)) is not None:
         of_top = " of the confidence" * (data.n_classes > 2)

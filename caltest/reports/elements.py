@@ -438,6 +438,7 @@ def _round(low: float, high: float, least: float, most: float) -> tuple[float, f
     Ticks run from start to end in about six steps of 1, 2 or 5 times a power of ten. Ends stay
     between ``least`` and ``most``.
     """
+    low, high = max(low, least), min(high, most)
     length = max(high - low, 1e-3)
     raw = length / 6.0
     power = 10.0 ** floor(np.log10(raw))
@@ -557,10 +558,11 @@ def _bin_mark(each: Bin, x: ViewScale, y: ViewScale, words: PictureWords, wide: 
                f'height="{max(bottom - top, 2.0):.1f}" rx="1.5"/>')  # fmt: skip
         ends = [share(min(max(v, 0.0), 1.0)) for v in (each.low, each.high)]
         tail = f". Bar {ends[0]} to {ends[1]}: {'outside' if each.outside else 'inside'}."
+    small = max(each.predicted, each.observed) < 0.01
     title = (
         f"{words.bin.capitalize()} {each.number} of {each.of}: {each.n} {words.rows}. Predicted "
         f"{share(each.predicted)}, {words.event} {share(each.observed)} "
-        f"({points(each.observed - each.predicted)}){tail}"
+        f"({points(each.observed - each.predicted, 2 if small else 1)}){tail}"
     )
     kind = "o" if each.outside else "i"
     if y.holds(value):
@@ -637,16 +639,19 @@ def _direct_labels(
         lines = (f"predicted {share(worst.predicted)}", f"{words.event} {share(worst.observed)}")
         wide = 7.0 * max(map(len, lines))
         cx, cy = x(worst.predicted), y(worst.observed - worst.shift)
-        spots = [(cx + s * (24.0 + (wide if s < 0 else 0.0)), cy + d)
-                 for d in (-48.0, 26.0, -80.0, 58.0, -14.0) for s in (-1.0, 1.0)]  # fmt: skip
-        spots = [(a, b) for a, b in spots if x.start < a and a + wide < x.end + 6.0
-                 and y.end - 4.0 < b and b + 30.0 < y.start]  # fmt: skip
+        lefts = (cx - 24.0 - wide, cx + 24.0, cx - 0.5 * wide)
+        spots = [(a, cy + d) for d in (-48.0, 26.0, -80.0, 58.0, -14.0, 90.0, -112.0, 122.0)
+                 for a in lefts if x.start < a and a + wide < x.end + 6.0
+                 and y.end - 4.0 < cy + d and cy + d + 30.0 < y.start]  # fmt: skip
         if spots:
             a, b = min(spots, key=_cost_of(marks, wide, 30.0, taken))
             taken.append((a, b, wide, 30.0))
-            side = a + wide + 2.0 if a < cx else a - 2.0
-            out.append(f'<path class="t" d="M{cx} {cy}L{side:.1f} {b + 15.0:.1f}"/>')
+            over = a < cx < a + wide  # above or below the dot, not beside it
+            end = (cx, b - 2.0 if b > cy else b + 30.0)
+            end = end if over else (a + wide + 2.0 if a < cx else a - 2.0, b + 15.0)
+            out.append(f'<path class="t" d="M{cx} {cy}L{end[0]:.1f} {end[1]:.1f}"/>')
             anchor, edge = ("end", a + wide) if a < cx else ("start", a)
+            anchor, edge = ("middle", cx) if over else (anchor, edge)
             out += [_text((edge, b + 11.0 + 14.0 * k), line, anchor, "l lw")
                     for k, line in enumerate(lines)]  # fmt: skip
     crowded_line = view != "difference" and not _room_on_diagonal(x, y, marks)
@@ -697,7 +702,7 @@ def _diagonal_costs(
     """
     cost, costs = _cost_of(marks, 46.0, 40.0, taken), []
     for place, anchor, drop in DIAGONAL_PLACES:
-        along = place - 0.09 * (anchor == "end")
+        along = place - 0.13 * (anchor == "end")
         a = x.start + along * (x.end - x.start)
         b = y.start + along * (y.end - y.start) + drop
         costs.append(cost((a, b - 20.0)))

@@ -635,7 +635,8 @@ def _detail(
             "were calibrated."
         )
     if isinstance(data, Predictions) and data.n_classes == 2 and isinstance(lens, TopK):
-        p, called = data.probs[:, 1], f"P({data.class_name(1)})"
+        p, name = data.probs[:, 1], data.class_name(1)
+        called = "prediction" if name == "1" else f"P({name})"
         if p.max() <= 0.5 or p.min() >= 0.5:
             side = "exceeds" if p.max() <= 0.5 else "is below"
             return f"{lens!r} asks the same as {OneVsRest(1)!r} here: no {called} {side} 0.5."

@@ -28,7 +28,7 @@ from caltest.recalibration import TemperatureScaling
 from caltest.reports.document import Section, first_of_kind
 from caltest.reports.elements import MINUS, NB, FirstScreen, KeyNumber, PartLine, points, share
 from caltest.reports.findings import on_their_own
-from caltest.reports.measures import Measures
+from caltest.reports.measures import FollowedSites, Measures
 from caltest.results import (
     AuditReport,
     AuditVerdict,
@@ -196,9 +196,9 @@ def _whom(f: Findings, parts: tuple[PartLine, ...]) -> str:
         return "No class is wrong by itself beyond noise."
     error, floor = _size_in_points(row.test.estimate), _size_in_points(row.test.null_mean)
     return (
-        f"{on_their_own(row.n_wrong, row.n_tests, 'classes')}. "
-        f"{row.worst.capitalize()} is certainly the furthest off (calibration error {error}, noise "
-        f"floor {floor}); averages of all classes are right within noise."
+        f"{on_their_own(row.n_wrong, row.n_tests, 'classes')}, although the averages of all "
+        f"classes are right within noise. Furthest off: {row.worst} (calibration error {error}, "
+        f"noise floor {floor})."
     )
 
 
@@ -252,6 +252,8 @@ def _line(
     tolerance, least = f.audit.tolerance, max(low, -high, 0.0)
     if tolerance is None:
         tone, finding = ("bad", "miscalibrated") if least > 0.0 else ("ask", "within noise")
+        if f.grouped is None:  # its probabilities may be wrong although their average is right
+            finding = "average off" if least > 0.0 else "average within noise"
     elif least > tolerance:
         tone, finding = "bad", "above tolerance"
     elif max(abs(low), abs(high)) <= tolerance:
@@ -315,7 +317,7 @@ def _headline(
             f"calibration error {_size_in_points(row.test.estimate)}, "
             f"noise floor {_size_in_points(row.test.null_mean)}"
         )
-    passing = _size_in_points(f.audit.rows[0].critical)
+    passing = _points(f.audit.rows[0].critical)
     if f.audit.verdict is AuditVerdict.TOO_LITTLE_DATA:
         return "Too little data", f"an error of {passing} would not be detected"
     if f.audit.tolerance is not None and isfinite(f.audit.high):
@@ -391,7 +393,13 @@ def _matters(
         return f"No: {ends}; the tolerance is {limit}."
     if ends and audit.high <= tolerance:
         ends += f" over all {f.rows}, but that of a part may be larger"
-    return f"Cannot tell: {ends or 'the data are too few'}; the tolerance is {limit}."
+    cannot = f"annot tell: {ends or 'the data are too few'}; the tolerance is {limit}."
+    if worst is None or f.grouped is None:
+        return f"C{cannot}"
+    return (
+        f"Yes at {worst.name}, where observed and predicted differ by at least "
+        f"{_size_in_points(worst.at_least)}. Over all {f.rows} c{cannot}"
+    )
 
 
 def _count(f: Findings, signed: ConfidenceIntervalResult | None) -> str:
@@ -448,7 +456,7 @@ def _numbers(
             f"noise floor {_pp(size.null_mean, spread)}", not size.contains_zero,
         ))  # fmt: skip
     if parts:
-        worst, kind = parts[0], "subgroup" if f.grouped is not None else "class"
+        worst, kind = parts[0], "subgroup" if f.grouped is not None else "class average"
         spread = 100.0 * spread_of(worst.low, worst.high)
         numbers.append(KeyNumber(
             f"Worst {kind}: {worst.name}", f"{_signed_pp(worst.difference, spread)}{NB}pp",
@@ -588,6 +596,7 @@ def _situation(
         levels_pvalue=levels,
         slopes_pvalue=slopes,
         apart=tuple(p.name for p in parts if p.at_least > 0.0) if f.grouped is not None else (),
+        above=tuple(p.name for p in parts if p.tone == "bad") * (f.grouped is not None),
         common_slope=common,
         mean=ends,
         slope=slope,
@@ -618,17 +627,20 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
     """Return (p of one intercept, p of one slope, common slope) for all subgroups.
 
     Likelihood-ratio tests of logistic fits on the log-odds: one line; an intercept for each group
-    and one slope; a line for each group. With clusters or weights, Cochran's Q compares the groups.
+    and one slope; a line for each group. With clusters, weights or follow-up, Cochran's Q compares
+    the groups.
     ``f`` holds data, audit and settings. (NaN, NaN, NaN) without 2 to 60 subgroups, and where a fit
     is infinite or rows lie in several groups.
     """
     none = (nan, nan, nan)
     if f.grouped is None or not 1 < len(groups := f.grouped.subgroups()) <= MOST_BOUNDED:
         return none
+    if f.grouped.followup is not None:
+        return _by_followed_site(f)
     sites = first_of_kind(MetaAnalysis, f.sections)
     plain = f.grouped.weights is None and f.grouped.n_clusters is None
-    if not plain or f.grouped.followup is not None:
-        if sites is None and f.grouped.followup is None:
+    if not plain:
+        if sites is None:
             with suppress(StatisticError):
                 sites = meta_analysis(within_sites(f.grouped), lens=f.view.lens, level=f.level)
         if sites is None:
@@ -658,6 +670,30 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
         float(chdtrc(df, max(slopes, 0.0))),
         float(fits[1][1][-1]),
     )
+
+
+def _by_followed_site(f: Findings) -> tuple[float, float, float]:
+    """Return (p of one level, p of one slope, common slope) over the sites of rows with follow-up.
+
+    The p-values are of Cochran's Q of calibration-in-the-large and of the slopes, weighted by the
+    standard errors behind their intervals; the common slope is the weighted mean. ``f`` holds data,
+    audit and settings. (NaN, NaN, NaN) where fewer than two sites have a finite fit.
+    """
+    sites = first_of_kind(FollowedSites, f.sections)
+    if sites is None and f.grouped is not None:
+        with suppress(StatisticError):
+            sites = FollowedSites.of(f.grouped, f.view.lens, f.level)
+    if sites is None or len(sites.site) < 2:
+        return nan, nan, nan
+    p_values, mean = list[float](), nan
+    pairs = (sites.in_the_large, sites.in_the_large_interval), (sites.slope, sites.slope_interval)
+    for values, intervals in pairs:
+        at, length = np.array(values), np.ptp(np.array(intervals), axis=1)
+        weights = (2.0 * ndtri(0.5 + sites.level / 2.0) / length) ** 2
+        mean = float(np.average(at, weights=weights))
+        q = float((weights * (at - mean) ** 2).sum())
+        p_values.append(float(chdtrc(at.size - 1, q)))
+    return p_values[0], p_values[1], mean
 
 
 def within_sites(data: Predictions) -> Predictions:
@@ -754,6 +790,9 @@ class Situation:
         without subgroups.
     apart : tuple of str
         Subgroups whose simultaneous interval of observed − predicted excludes 0.
+    above : tuple of str
+        Subgroups whose |observed − predicted| is certainly above the tolerance; without a tolerance
+        the same as ``apart``.
     common_slope : float
         Slope of a fit with an intercept for each subgroup and one slope; NaN without subgroups.
     mean : tuple of float
@@ -789,6 +828,7 @@ class Situation:
     levels_pvalue: float = nan
     slopes_pvalue: float = nan
     apart: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
     common_slope: float = nan
     mean: tuple[float, float] = (nan, nan)
     slope: tuple[float, float, float] = (nan, nan, nan)
@@ -817,8 +857,13 @@ class Situation:
 
         At most three are named, followed by "…"; without any the phrase is "each hospital".
         """
-        few = [*self.apart[:3], *["…"] * (len(self.apart) > 3)]
-        return " and ".join(few) if len(few) == 2 else ", ".join(few) or f"each {self.groups}"
+        return _few(self.apart) or f"each {self.groups}"
+
+
+def _few(names: tuple[str, ...]) -> str:
+    """Return up to three names as a phrase, followed by "…" if there are more; "" without any."""
+    few = [*names[:3], *["…"] * (len(names) > 3)]
+    return " and ".join(few) if len(few) == 2 else ", ".join(few)
 
 
 @dataclass(frozen=True)
@@ -839,6 +884,11 @@ def _points(share: float | None) -> str:
     return f"{100.0 * (share or 0.0):.2g}\u00a0pp"
 
 
+def _about(n: int) -> int:
+    """Return a number of observations with two significant digits, as foretold numbers have."""
+    return int(float(f"{n:.2g}"))
+
+
 def _collect(s: Situation) -> str:
     """Return advice to collect more data, with the number of observations if it is known.
 
@@ -847,7 +897,7 @@ def _collect(s: Situation) -> str:
     x = s.tolerance or 0.1
     if s.needed is None:
         return f"Collect more {s.rows}; {s.n} cannot show an error of {_points(x)}."
-    more = max(s.needed - s.n, 0)
+    more = _about(max(s.needed - s.n, 0))
     return f"Collect about {more} more {s.rows}; {s.n} cannot show an error of {_points(x)}."
 
 
@@ -859,7 +909,7 @@ def _straddles(s: Situation) -> str:
     """
     if s.needed is None or s.needed <= s.n:
         return "The error is close to the tolerance; more data may not settle it."
-    return f"Collect about {s.needed - s.n} more {s.rows}."
+    return f"Collect about {_about(s.needed - s.n)} more {s.rows}."
 
 
 def _slope(value: float) -> str:
@@ -897,7 +947,7 @@ RULES = (
         lambda s: s.verdict in (AuditVerdict.WITHIN_TOLERANCE, AuditVerdict.TOO_LITTLE_TO_MATTER),
         lambda s: f"No action needed at a tolerance of {_points(s.tolerance)}.",
     ),
-    Rule("straddles", lambda s: s.verdict is AuditVerdict.CANNOT_TELL, _straddles),
+    Rule("straddles", lambda s: s.verdict is AuditVerdict.CANNOT_TELL and not s.above, _straddles),
     Rule(
         "slopes differ",
         lambda s: s.rejects and s.slopes_pvalue <= s.alpha,
@@ -910,6 +960,11 @@ RULES = (
             f"Recalibrate: an intercept of its own for {s.each}, one slope "
             f"({_slope(s.common_slope)}) for all. Then check new {s.rows}."
         ),
+    ),
+    Rule(
+        "subgroup above tolerance",
+        lambda s: s.verdict is AuditVerdict.CANNOT_TELL,
+        lambda s: f"Recalibrate {_few(s.above)} separately. Then check new {s.rows}.",
     ),
     Rule(
         "temperature",

@@ -101,7 +101,7 @@ class DataSummary(Result):
         data, (rows, times) = view.data, view.problem.expand()[:2]
         p, (prediction, outcome) = rows.probs[:, 0], view.problem.means()
         return cls(
-            event="the predicted class is right" if view.lens.subject == "top" else view.event,
+            event=_event_of(view),
             events=int(times @ (rows.labels == 0)),
             mean_outcome=outcome,
             mean_prediction=prediction,
@@ -152,6 +152,17 @@ class DataSummary(Result):
         }
         rows = {name: value for name, value in rows.items() if value is not None}
         return [{"": list(rows), "value": list(map(str, rows.values()))}]
+
+
+def _event_of(view: View) -> str:
+    """Return what the event of a view is called, such as "died", "label = 1" or "class cat".
+
+    ``view`` holds the data behind the lens. A column whose name says nothing stands with its value.
+    """
+    if view.lens.subject == "top":
+        return "the predicted class is right"
+    outcome = view.data.outcome
+    return f"{outcome} = 1" if outcome and view.event == "class 1" else view.event
 
 
 @dataclass(frozen=True, eq=False)

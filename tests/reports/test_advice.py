@@ -31,6 +31,10 @@ CASES = {
         "Recalibrate: an intercept of its own for Porto, one slope (0.70) for all. Then check new "
         "patients.",
     ),
+    "subgroup above tolerance": (
+        {"verdict": V.CANNOT_TELL, "rejects": False, "above": ("West",), "needed": 900},
+        "Recalibrate West separately. Then check new observations.",
+    ),
     "temperature": (
         {**WRONG, "temperature": 1.55, "enough": True, "rows": "images"},
         "Fit a temperature (about 1.55) on held-out data, then test again on new images.",
@@ -75,6 +79,17 @@ def test_the_first_rule_that_holds_speaks(name):
 def test_a_straddled_tolerance_says_how_many_rows_would_tell():
     facts = {"verdict": V.CANNOT_TELL, "rejects": False, "n": 100, "needed": 900, "rows": "loans"}
     assert recommendation(Situation(**facts)) == "Collect about 800 more loans."
+
+
+def test_foretold_numbers_of_rows_have_two_digits():
+    facts = {"verdict": V.CANNOT_TELL, "rejects": False, "n": 1364, "needed": 5400}
+    assert recommendation(Situation(**facts)) == "Collect about 4000 more observations."
+
+
+def test_a_subgroup_above_the_tolerance_is_not_told_to_wait():
+    facts = {"verdict": V.CANNOT_TELL, "rejects": True, "needed": 5400, "above": ("West",),
+             "apart": ("West",), "levels_pvalue": 0.001, "common_slope": 0.76}  # fmt: skip
+    assert "an intercept of its own for West" in recommendation(Situation(**facts))
 
 
 def test_many_subgroups_are_cut_short():

@@ -9,7 +9,7 @@ from conftest import one_hospital_too_low
 from scipy.special import expit
 
 import caltest as ct
-from caltest.reports.elements import PictureWords, diagram
+from caltest.reports.elements import PictureWords, _round, diagram
 from caltest.reports.report import bins_of
 
 RUN = {"n_resamples": 199, "rng": 1}
@@ -99,6 +99,26 @@ def test_words_of_a_picture_do_not_overlap(page, view):
             assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]), (a, b)
 
 
+def test_words_do_not_hide_dots_where_there_is_room():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.3, 1.0, 3000)
+    report = ct.report(p, (rng.random(3000) < p**1.8).astype(int), **RUN)
+    words = PictureWords("Predicted", "Observed", "observed", "rows")
+    root = ElementTree.fromstring(diagram(report.curve, "probability", words))
+    dots = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter("circle")]
+    labels = [t for t in root.iter("text") if (t.get("class") or "").startswith("l")]
+    assert labels
+    for text in labels:
+        x, y, wide = float(text.get("x")), float(text.get("y")), 7.0 * len(text.text)
+        left = {"middle": x - wide / 2.0, "end": x - wide}.get(text.get("text-anchor"), x)
+        assert not [d for d in dots if left < d[0] < left + wide and y - 10.0 < d[1] < y + 2.0]
+
+
+@pytest.mark.parametrize("extra", [0.0, 0.2])
+def test_rates_have_the_same_ticks_where_bars_reach_below_0(extra):
+    assert _round(-extra, 1.0, 0.0, 1.0)[2] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+
+
 def test_rare_events_have_bins_of_equal_numbers_and_log_odds():
     rng = np.random.default_rng(2)
     p = rng.beta(0.4, 40.0, 2000)
@@ -108,6 +128,8 @@ def test_rare_events_have_bins_of_equal_numbers_and_log_odds():
     assert "QuantileBins(10)" in size.statistic  # the error beside the picture has its bins
     assert re.search(r'id="v2" class="v2" checked', report.to_html())
     assert "more than half" in report.caption
+    band = next(section for section in report.sections if section.key == "band")
+    assert band.picture.ax.get_xlim()[0] < -1.0  # log-odds
 
 
 def test_usual_predictions_keep_bins_of_equal_width(hospitals):
@@ -127,6 +149,18 @@ def test_follow_up_has_its_diagram_and_its_side():
     assert report.curve.count.min() * report.curve.observed.min() > 1.0
     assert report.screen.headline[0] == "Risks are too low"
     assert "times as frequent as predicted" in report.screen.matters
+
+
+def test_one_site_with_follow_up_is_recalibrated_alone():
+    rng = np.random.default_rng(5)
+    z, site = rng.standard_normal(1600) - 1.0, np.repeat(["Porto", "Ghent", "Turin", "Lyon"], 400)
+    hazard = -np.log1p(-expit(z + 1.2 * (site == "Porto"))) / 5.0
+    died, left = rng.exponential(1.0 / hazard), rng.uniform(2.0, 12.0, 1600)
+    followup = ct.Followup(np.minimum(died, left), died <= left, 5.0)
+    data = ct.Predictions.of(expit(z), followup, by=site)
+    report = ct.report(data, profile="clinical", **RUN)
+    assert report.screen.headline[0].startswith("Porto")
+    assert report.screen.next.startswith("Recalibrate: an intercept of its own for Porto")
 
 
 def test_several_classes_count_what_is_wrong_and_say_top_label():

@@ -63,7 +63,7 @@ class Elements(HTMLParser):
 
 
 def test_everything_is_said(page):
-    html = page.to_html()
+    html = page.to_html().replace("\u00a0", " ")
     for said in ("MISCALIBRATED", "overconfident", "95 % interval", "Not examined", "digits"):
         assert said in html
     for section in page.sections:
