@@ -326,7 +326,7 @@ def _refuse_other_files(files: Mapping[str, Any], options: Mapping[str, Any]) ->
     """Raise Refusal for a column that is named for a file which is not among ``files``."""
     for own in OF_ONE_FILE_ALONE.values():
         for word in options.get(own) or ():
-            if not any(_of(word, path) for path in files.values()):
+            if not any(_named_for(word, path) for path in files.values()):
                 listed = ", ".join(map(_path, files.values()))
                 option = f"--{own.replace('_', '-')}"
                 raise Refusal(f"{option} {word} begins with none of the files {listed} and =")
@@ -337,7 +337,7 @@ def _path(path: Any) -> str:
     return str(path[0] if isinstance(path, tuple) else path)
 
 
-def _of(word: str, path: Any) -> str:
+def _named_for(word: str, path: Any) -> str:
     """Return the expression in a word such as "old.csv=score" if it is of the file, or ""."""
     head = f"{_path(path)}="
     return word[len(head) :] if word.startswith(head) else ""
@@ -349,7 +349,7 @@ def own_options(path: Any, options: dict[str, Any]) -> dict[str, Any]:
         name: expression
         for name, own in OF_ONE_FILE_ALONE.items()
         for word in options.get(own) or ()
-        if (expression := _of(word, path))
+        if (expression := _named_for(word, path))
     }
     return options | named
 

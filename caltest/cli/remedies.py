@@ -231,7 +231,9 @@ def readings_of(
         files = [word for word in words[1:] if Path(word).is_file()]
         if option and place == "FILE" and words[:1] == ["plan"] and len(files) == 1:
             return [InPlace(files[0], files[0], option=error.param.opts[-1])]
-        return [Reading({error.param.opts[-1].strip("-") if option else "": place})]
+        if option:
+            return [Reading(_all_missing(error, words))]
+        return [Reading({"": place})]
     if isinstance(error, FileNotFoundError):
         for path in (Path(word) for word in words[1:] if word[:1] != "-"):
             if not path.exists() and path.parent.is_dir():
@@ -245,6 +247,21 @@ def readings_of(
         return [InPlace(words[0], name) for name in get_close_matches(words[0], group.commands, 1)]
     found: Sequence[Reading | InPlace] = getattr(error, "readings", ())
     return found
+
+
+def _all_missing(error: click.MissingParameter, words: Sequence[str]) -> dict[str, object]:
+    """Return a placeholder for each required option that the command line lacks, by its name.
+
+    ``error`` names the first of them, and ``words`` are the words of the command line.
+    """
+    given = {word.partition("=")[0] for word in words}
+    command_of = error.ctx.command if error.ctx is not None else None
+    options = [each for each in (command_of.params if command_of else ()) if each.required]
+    lacking = [each for each in options if isinstance(each, click.Option)]
+    lacking = [each for each in lacking if not given & {*each.opts}]
+    return {
+        each.opts[-1].strip("-"): "EXPR" if each.metavar == "EXPR" else "FILE" for each in lacking
+    }
 
 
 def close_options(error: click.NoSuchOption) -> list[str]:
@@ -284,7 +301,9 @@ def instead(error: click.NoSuchOption, words: Sequence[str], group: click.Group)
     value = words[place].partition("=")[2] or (words[place + 1] if place + 1 < len(words) else "")
     rest = 1.0 - float(value) if re.fullmatch(r"0?\.\d+", value) else 0.05
     has = all(f"--{name}" in _options(words[0], group) for name in options)
-    filled = {name: text.format(value, rest) for name, text in options.items()}
+    filled: dict[str, object] = {n: text.format(value, rest) for n, text in options.items()}
+    if words[0] == "decide":  # which no other command does for follow-up
+        filled |= {"costs": None, "threshold": None, "curve": None}
     return Reading(filled, verb="" if has else verb)
 
 

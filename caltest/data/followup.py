@@ -15,7 +15,7 @@ from typing import Literal, Self
 import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, codes, number, one_of
-from caltest._base.written import Doubt, Written, several
+from caltest._base.written import FollowupDoubt, Written, several
 from caltest.data import facts
 from caltest.data.numbers import as_array, as_numbers, is_text
 from caltest.errors import (
@@ -352,7 +352,7 @@ class Followup(Written):
             f"{expected:.0f} of {self.n} rows to have one"
         )
         short = expected - by_then > SHORT_OF_EVENTS * float(np.sqrt(p @ (1.0 - p)))
-        return (Doubt(note),) if short else (note,)
+        return (FollowupDoubt(note),) if short else (note,)
 
     @property
     def beyond(self) -> BoolArray:

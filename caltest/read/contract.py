@@ -275,12 +275,6 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     InvalidPredictionsError
         When an option names no column, or several in the place of one.
     """
-    if wanted.event is not None and (wanted.time is None or wanted.horizon is None):
-        raise UnclearColumnsError(
-            "an event needs the time that rows were followed for, and the horizon by which it is "
-            "predicted",
-            "time",
-        )
     found: dict[str, list[Term]] = {}
     for option, value in wanted.columns.items():
         if option == "features" and value in ("*", ["*"]):
@@ -295,6 +289,12 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
                 if option == "label"
                 else (),
             )
+    if wanted.event is not None and (wanted.time is None or wanted.horizon is None):
+        raise UnclearColumnsError(
+            "an event needs the time that rows were followed for, and the horizon by which it is "
+            "predicted",
+            "time",
+        )
     named = frozenset(found)
     chosen = Chosen(found, None, named)
     if not {"event", "label", "votes"} & found.keys():

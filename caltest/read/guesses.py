@@ -95,6 +95,17 @@ NEVER_OUTCOMES = frozenset(
     ["model", "models", "model_name", "model_id", "modell", "modelo", "algorithm", "learner"]
 )
 
+#: Names of columns that say whether a model was trained on a row, which is no outcome.
+TRAINED_ON = frozenset(
+    (
+        *("train", "training", "in_train", "in_training", "is_train", "is_training", "test"),
+        *("is_test", "in_test", "holdout", "is_holdout", "validation", "split"),
+    )
+)
+
+#: Names of columns that hold p-values, which are no predictions.
+P_VALUES = frozenset(("p_value", "pvalue", "p_val", "pval"))
+
 
 #: How names of columns say that they hold logarithms of probabilities.
 LOG_NAME = re.compile(
@@ -207,7 +218,7 @@ class Head:
             if len(others) == 1 and self.is_within(others[0], 0.0, 1.0):
                 listed += others
             return [self.scaled([n]) for n in listed]
-        numbers = [n for n in self.numbers if n not in self.times]
+        numbers = [n for n in self.numbers if n not in self.times and key(n) not in P_VALUES]
         if odds := self.odds(numbers):
             return odds
         known = [n for n in numbers if FAMILY.fullmatch(n)]
@@ -227,6 +238,9 @@ class Head:
             return logs
         others = [n for n in numbers if n not in self.two]
         found = [n for n in others if self.is_within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
+        # A column called a percentage is as likely to be meant as another one with fractions
+        found += [n for n in others if found and n not in found and self.is_within(n, 1.0, 100.0)
+                  and {*key(n).split("_")} & {"pct", "percent", "percentage"}]  # fmt: skip
         log_odds = [n for n in others if self.is_log_odds(n)]
         of_logits = [{"probs": quoted(n), "from_logits": True} for n in log_odds]
         if not found:
@@ -344,6 +358,9 @@ class Head:
         """
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
+        low = min(np.nanmin(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
+        if low < 0.0 and len(names) == 1 and names[0] in self.numbers:
+            return {"probs": quoted(names[0]), "from_logits": True}
         end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
         if len(names) > 1 and all(n in self.numbers for n in names) and not signs:
             end = next((f" / {k}" for k in (10, 1000) if self.sum_to(names, k)), end)
@@ -621,7 +638,8 @@ class Head:
         """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs.
 
         Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "exp(lp_a),
-        exp(lp_b)"}``; [] if there is none. ``numbers`` are the names of columns of numbers.
+        exp(lp_b)"}``; [] if there is none. ``numbers`` are the names of
+        columns of numbers.
         """
         cells = self.numbers
         logs = [n for n in numbers if np.nanmin(cells[n]) < 0.0 >= np.nanmax(cells[n])]
@@ -727,7 +745,8 @@ class Head:
         if not many and (named := self.called_after(families)):
             return named
         found = [({"label": quoted(n)}, "") for n in many]
-        for n in (n for n in self.two if n not in many and key(n) not in NEVER_OUTCOMES):
+        no_outcomes = NEVER_OUTCOMES | TRAINED_ON
+        for n in (n for n in self.two if n not in many and key(n) not in no_outcomes):
             if family or self.keys(n) in ({"0", "1"}, {"false", "true"}):
                 found.append(({"label": quoted(n)}, ""))
             else:
@@ -797,13 +816,23 @@ class Head:
         """
         place = [({"label": f"{quoted(name)} = {self.place(name)}"}, "")]
         words = self.words[name].unique().sort().to_list()
-        found = list[tuple[Options, str]]()
+        told = list[str]()
         for word in words if len(words) <= CODES and not self.times else ():
             label = f"{quoted(name)} = {literal(word, self.frame[name])}"
             rows = [self.rows({**p, "label": label}) for p in probs]
             if any(r is not None and order_of_events(r[0], r[1])[1] >= TELLS for r in rows):
-                found.append(({"label": label}, f"{word} is the event"))
-        return found if 0 < len(found) <= 2 else place  # counts have many such codes
+                told.append(word)
+        if not 0 < len(told) <= 2:  # counts have many such codes
+            return place
+        values = [literal(word, self.frame[name]) for word in told]
+        found: list[tuple[Options, str]] = [
+            ({"label": f"{quoted(name)} = {value}"}, f"{word} is the event")
+            for word, value in zip(told, values, strict=True)
+        ]
+        if len(told) == 2 and self.is_text(name):  # such as pathogenic and likely pathogenic
+            both = {"label": f"{quoted(name)} IN ({', '.join(values)})"}
+            found.append((both, f"{' or '.join(told)} is the event"))
+        return found
 
     def threshold(self, name: str, probs: Sequence[Options]) -> tuple[Options, str]:
         """Return (options, condition) for an outcome that is true from a threshold on.

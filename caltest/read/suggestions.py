@@ -314,6 +314,8 @@ class _Readings(Head):
         if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
             given = {"label": "label" in self.given, "probs": "probs" in self.given}
             need = {name: "COLUMN" for name, there in given.items() if not there}
+            listed = [n for n in self.free if key(n) in LABELS]
+            need |= {"label": quoted(listed[0])} if "label" in need and len(listed) == 1 else {}
             known = probs[0] if len(probs) == 1 else {}
             return [Reading({**need, **known})] if need else []
         alone = len(pairs) == 1 and not answers
@@ -335,6 +337,11 @@ class _Readings(Head):
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
                 when = when or f"{p} is the probability of {y}"
+            alike = {
+                str(o.get("probs")) for o, _ in pairs if o.get("label") == options.get("label")
+            }
+            if when and len(alike) > 1:
+                when = f"{when} and {options.get('probs')} is the prediction"
             if "classes" in options and when and not alone:
                 when = " and ".join([*names, when])
             found.append(Reading(options, when if alone else when or " and ".join(names)))

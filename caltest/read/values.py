@@ -50,6 +50,7 @@ from caltest.read.expressions import (
     of_commas,
     of_parts,
     out_of,
+    quoted,
     range_of,
     words_of,
 )
@@ -551,6 +552,11 @@ class EvaluatedCells:
         if low < -BEYOND:
             row = int(np.argmax(values < -BEYOND))
             readings = [Reading({"from_logits": True}, "these are logits")]
+            roots = self.chosen.terms["probs"][int(column.partition(":")[2])].roots
+            if not family and len(roots) == 1 and sql.endswith("/ 100"):  # of percents
+                readings = [
+                    Reading({"probs": quoted(roots[0]), "from_logits": True}, "these are logits")
+                ]
             if top <= 0.0 and not family:
                 readings.insert(0, Reading({"probs": f"exp({sql})"}, "these are log-probabilities"))
             raise InvalidPredictionsError(
@@ -853,7 +859,12 @@ class EvaluatedCells:
         the probabilities (n, K). If these fall along every row, they may be the probabilities of
         reaching each class; the error then has readings that take their differences.
         """
-        each, readings = [self.sql(column) for column in self.of("probs")], []
+        each, readings = [self.sql(column) for column in self.of("probs")], list[Reading]()
+        extra = [word for word in seen if word not in (self.chosen.classes or ())]
+        if len(extra) == 1:
+            value = literal(extra[0], self.frame["label:0"])
+            where = self.where(f"{self.sql('label:0')} <> {value}")
+            readings.append(Reading({"where": where}, f"{extra[0]} is no class, or not known"))
         if bool((np.diff(probs, axis=1) <= BEYOND).all()) and len(each) > 1:
             steps_down = -np.diff(np.column_stack([np.ones(len(probs)), probs, 0 * probs[:, :1]]))
             parts = [f"1 - {each[0]}", *(f"{a} - {b}" for a, b in pairwise(each)), each[-1]]

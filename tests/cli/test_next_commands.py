@@ -426,3 +426,116 @@ def test_a_gate_without_a_limit_has_a_place_for_it(tmp_path, rng, run):
     file = write(tmp_path / "f.csv", p=p, y=(rng.random(200) < p) * 1)
     ((line, _),) = commands_of(run("gate", file)[2])
     assert line == f"say: caltest gate {file} --tolerance NUMBER"
+
+
+def test_a_column_of_a_family_that_is_no_class_is_left_out_by_the_command(tmp_path, rng, run):
+    probs = rng.dirichlet(np.ones(3), 500)
+    k = (probs.cumsum(axis=1) > rng.random((500, 1))).argmax(axis=1)
+    columns = {f"p_{name}": probs[:, j] for j, name in enumerate(("cat", "dog", "fox"))}
+    label = np.array(["cat", "dog", "fox"])[k]
+    file = write(tmp_path / "f.csv", **columns, p_value=rng.random(500), label=label)
+    ((line, words),) = commands_of(run("audit", file)[2])
+    assert line == f"run: caltest audit {file} --probs 'p_cat, p_dog, p_fox'"
+    code, out, _ = run(*words, "--n-resamples", "299")
+    assert (code, "Verdict: CALIBRATED" in out) == (0, True)
+
+
+def test_a_percentage_is_offered_beside_a_fraction_with_the_prediction_named(tmp_path, rng, run):
+    p = rng.beta(1, 20, 3000)
+    status = np.where(rng.random(3000) < p, "D", "P")
+    file = write(tmp_path / "f.csv", pd_pct=(100 * p).round(3), prob_last_year=rng.beta(1, 20, 3000)
+                 .round(4) * 0.5 + p.round(4) * 0.5, status=status)  # fmt: skip
+    lines = commands_of(run("audit", file)[2])
+    assert [line.partition(": ")[0] for line, _ in lines] == [
+        "if D is the event and prob_last_year is the prediction",
+        "if D is the event and pd_pct / 100 is the prediction",
+    ]
+    assert "Verdict: CALIBRATED" in run(*lines[1][1], *FEW)[1]
+
+
+def test_a_mark_beside_0_and_1_is_asked_about(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 600).round(2)
+    rain = np.where(rng.random(600) < 0.02, "M", ((rng.random(600) < p) * 1).astype(str))
+    file = write(tmp_path / "f.csv", p=p, rain=rain)
+    ((_, words),) = commands_of(run("audit", file, "--label", "rain = '1'")[2])
+    assert words[-2:] == ["--where", "rain <> 'M'"]
+
+
+@pytest.mark.parametrize("kind", ["dates", "sides"])
+def test_columns_that_agree_in_no_row_are_no_answers(tmp_path, rng, run, kind):
+    p = rng.uniform(0.05, 0.95, 600).round(3)
+    first = rng.integers(0, 40, 600)
+    second = (first + rng.integers(1, 4, 600)) % 40
+    named = {"dates": ("init_day", "valid_day"), "sides": ("player", "opponent")}[kind]
+    cells = {named[0]: [f"x{i}" for i in first], named[1]: [f"x{i}" for i in second]}
+    file = write(tmp_path / "f.csv", **cells, win=p, won=(rng.random(600) < p) * 1)
+    assert "--predicted-label" not in run("audit", file)[2]
+    asked = ("--predicted-label", named[0], "--label", named[1], "--probs", "win")
+    code, _, err = run("audit", file, *asked)
+    assert code == 2
+    assert f"{named[0]} equals {named[1]} in none of 600 rows" in err
+
+
+def test_an_age_along_which_a_model_errs_is_searched_and_no_cluster(tmp_path, rng, run):
+    age, p = rng.integers(20, 90, 2500), rng.uniform(0.2, 0.8, 2500)
+    y = (rng.random(2500) < np.clip(p + (age - 55) / 140, 0, 1)) * 1
+    patient = rng.integers(0, 500, 2500)
+    columns = {"age": age, "p": p.round(4), "label": y}
+    out = run("audit", write(tmp_path / "f.csv", **columns), *FEW)[1]
+    assert "correlated" not in out
+    assert "Not searched for segments: age. Run: " in out
+    same = rng.random(500)[patient]
+    z = (np.where(rng.random(2500) < 0.6, same, rng.random(2500)) < p) * 1
+    columns = {"patient": patient, "p": p.round(4), "label": z}
+    assert "same patient are correlated" in run("audit", write(tmp_path / "g.csv", **columns))[1]
+
+
+def test_rows_of_other_leads_are_not_counted_as_rows_without_an_outcome(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 900).round(2)
+    rain = np.where(rng.random(900) < 0.03, -99.0, np.where(rng.random(900) < p, 3.0, 0.0))
+    file = write(tmp_path / "f.csv", p=p, mm=rain, lead=np.tile([24, 48, 72], 300))
+    out = run("audit", file, "--label", "mm > 0.2", "--where", "(mm > -99) AND lead = 24", *FEW)[1]
+    missing = int((rain.reshape(-1, 3)[:, 0] < 0).sum())
+    assert f"{missing} of 300 rows have no outcome" in out
+
+
+def test_all_forecasters_in_percent_are_converted_in_one_command(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, (300, 3)).round(2)
+    cells = {n: (100 * p[:, j]).round().astype(int) for j, n in enumerate(("amy", "bob", "cy"))}
+    file = write(tmp_path / "f.csv", **cells, outcome=(rng.random(300) < p[:, 0]) * 1)
+    ((line, words),) = commands_of(run("compare", file, "--probs", "amy,bob,cy")[2])
+    assert line.startswith("run: ")
+    assert words[-1] == "amy / 100, bob / 100, cy / 100"
+    assert run(*words, *FEW)[0] == 0
+
+
+def test_log_likelihoods_of_options_are_one_family(tmp_path, rng, run):
+    z = rng.normal(-6, 1, (400, 4)).round(4)
+    gold = np.array([*"ABCD"])[z.argmax(axis=1)]
+    cells = {f"logprobs_{k}": z[:, k] for k in range(4)}
+    file = write(tmp_path / "f.csv", **cells, prediction=gold[::-1], gold=gold)
+    ((_, words),) = commands_of(run("audit", file)[2])
+    assert words[words.index("--probs") + 1] == ", ".join(cells)
+    assert "--from-logits" in words
+
+
+def test_scores_below_0_are_logits_and_are_not_divided(tmp_path, rng, run):
+    z = rng.normal(0, 6, 500).round(3)
+    y = (rng.random(500) < 1 / (1 + np.exp(-z))) * 1
+    file = write(tmp_path / "f.csv", y_score=z, y_prob=(1 / (1 + np.exp(-z))).round(5), y_true=y)
+    words = [words for _, words in commands_of(run("audit", file)[2])]
+    assert [w[w.index("--probs") + 1 :] for w in words] == [
+        ["y_score", "--from-logits"],
+        ["y_prob"],
+    ]
+
+
+def test_missing_options_are_named_together(forecasts_file, run):
+    ((line, _),) = commands_of(run("revisions", forecasts_file)[2])
+    assert line == f"say: caltest revisions {forecasts_file} --id EXPR --time EXPR"
+
+
+@pytest.fixture
+def forecasts_file(tmp_path):
+    """A file of forecasts, which is not read."""
+    return write(tmp_path / "f.csv", question=[1, 1], day=[1, 2], p=[0.4, 0.5])
