@@ -339,8 +339,8 @@ class Followup(Written):
         """Return a note if the horizon seems to be in another unit than the times; () otherwise.
 
         It does if it lies beyond all times or below a tenth of them, as years taken for months do.
-        The note is a doubt if there are fewer events by the horizon than predictions p (n,) expect,
-        by four standard errors.
+        With fewer events by the horizon than predictions p (n,) expect, by four standard errors,
+        the note is a FollowupDoubt: a rejection is in doubt.
         """
         last, h = float(self.time.max()), float(np.max(self.horizon))
         if last / 10.0 <= h <= last:

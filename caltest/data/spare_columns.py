@@ -778,7 +778,7 @@ def outcomes_to_come(left_out: int, n: int, rows: Rows | None = None) -> Questio
 #: What columns are called that say whether an outcome is known to its end.
 MATURE = re.compile(
     r"(?:is_|has_)?(?:mature|matured|seasoned|closed|complete|completed|final|finali[sz]ed"
-    r"|settled|resolved|vested|ausgereift|abgeschlossen|maduro|cerrado|clos|termine)"
+    r"|settled|resolved|vested|ausgereift|abgeschlossen|maduro|cerrado)"
 )
 #: How dates begin, by year and month; standard errors by which events are too rare in one part,
 #: and within which they are as frequent as predicted in the other.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from caltest._base.arrays import BoolArray, FloatArray, IntArray
-from caltest._base.written import several
+from caltest._base.written import FollowupDoubt, several
 from caltest.data import Predictions
 from caltest.data.doubts import (
     against_outcomes,
@@ -26,7 +26,7 @@ from caltest.data.doubts import (
     permuted_classes,
     predicted_class,
 )
-from caltest.data.ends import other_events, says_censored, without_accents
+from caltest.data.ends import named_horizon, other_events, says_censored, without_accents
 from caltest.data.followup import Censoring, Followup
 from caltest.data.questions import LIKELIER, ROUNDED_OFF, Column, Question, Rows, log_likelihood
 from caltest.data.spare_columns import (
@@ -145,6 +145,7 @@ def questioned(
         asked.append(never_right(complete.cells, every))
     if data.followup is not None:
         asked.append(other_ends(table, chosen, wanted))
+        asked.append(other_unit(chosen, data.followup, p))
     if small:
         others = _unused(table, chosen, wanted, unused, None)
         spans = _spans(table, chosen, wanted, unused, None)
@@ -488,6 +489,31 @@ def other_ends(table: Table, chosen: Chosen, wanted: Wanted) -> Question | None:
         "from another cause",
         tuple(readings),
     )
+
+
+#: How many times the horizon the named one is, at least.
+OTHER_UNIT = 1.5
+
+
+def other_unit(chosen: Chosen, followup: Followup, p: FloatArray) -> Question | None:
+    """Return a question if names say that the horizon is in another unit than the times, or None.
+
+    A prediction "risk_5y" beside times "months" is the risk by 60. It is asked where times reach to
+    ten horizons or more, and fewer events occur by the horizon than the predictions ``p`` (n,)
+    expect, by four standard errors. The :class:`Question` has the evidence in words and a reading
+    with the horizon in the unit of the times. ``chosen`` has the expressions by role, such as
+    "time", and ``followup`` the times and events with the horizon.
+    """
+    names = [t.name for option in ("probs", "time") for t in chosen.terms.get(option, [])]
+    if followup.by_row or len(names) != 2 or p.ndim != 1:
+        return None
+    named, given = named_horizon(names[0], names[1], followup.time), float(np.max(followup.horizon))
+    if named is None or named[0] < OTHER_UNIT * given:
+        return None
+    doubts = [note for note in followup.unit_notes(p) if isinstance(note, FollowupDoubt)]
+    if not doubts:
+        return None
+    return Question("horizon", str(doubts[0]), (Reading({"horizon": f"{named[0]:g}"}, named[1]),))
 
 
 def _kept_where(wanted: Wanted, condition: str, blank: bool) -> str:

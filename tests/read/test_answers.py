@@ -499,6 +499,20 @@ def test_a_time_brings_fewer_events_than_predicted_in_doubt_and_never_more(shift
     assert any("days has the name of a time" in note for note in report.notes + report.summary)
 
 
+def test_a_horizon_in_years_beside_months_is_asked_about_where_names_say_so():
+    rng = np.random.default_rng(10)
+    risk = rng.beta(2, 8, 1200)
+    months = np.minimum(60.0 * rng.exponential(1.0, 1200) / -np.log1p(-risk), 110.0).round(1)
+    columns = {"risk_5y": risk, "months": months, "died": (months < 110.0) * 1}
+    asked = {"event": "died", "time": "months", "probs": "risk_5y"}
+    readings = refusal(columns, "times reach to 110", horizon=5, **asked)
+    assert readings == [({"horizon": "60"}, "risk_5y is the risk by time 60")]
+    assert read_predictions(pl.DataFrame(columns), horizon=60, **asked).n == 1200
+    columns["p"] = columns.pop("risk_5y")
+    data = read_predictions(pl.DataFrame(columns), horizon=5, **asked | {"probs": "p"})
+    assert ct.audit(data, n_resamples=199).verdict is ct.AuditVerdict.IN_DOUBT
+
+
 def test_two_ends_beside_censored_rows_are_each_the_event_and_the_named_one_is_first():
     rng = np.random.default_rng(11)
     columns = {
