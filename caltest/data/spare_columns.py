@@ -292,13 +292,18 @@ def _told_apart(
     return ()
 
 
+#: Share of the cases that have a row for each value of a column, below which they are scattered.
+OF_ALL_CASES = 0.5
+
+
 def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float) -> Question:
     """Return the question which of several predictions of one outcome is meant.
 
     ``rows`` are the predictions and outcomes. ``a`` is the column that identifies the outcome,
     ``found`` are the columns that distinguish its rows, and ``times`` is the mean number of rows of
     an outcome. The Question is the evidence as text, with readings that set ``where``, ``by`` or
-    ``clusters``.
+    ``clusters``; and for one column of dates, with one that tests revisions. Dates of which each
+    has few of the outcomes are not read one by one.
     """
     firsts = []
     for b in found:
@@ -306,7 +311,15 @@ def _of_repeated(rows: Rows, a: Column, found: tuple[Column, ...], times: float)
         firsts.append(b.equals(b.coded[1][int(b.coded[0][b.coded[0] >= 0][0])]))
     where, names = " AND ".join(firsts), " and ".join(b.name for b in found)
     readings = [Reading({"where": rows.where(where)}, f"one {names} is meant, such as {where}")]
-    if len(found) == 1 and rows.by is None:
+    scattered = len(found) == 1 and rows.n < OF_ALL_CASES * a.n_values * found[0].n_values
+    dated = len(found) == 1 and found[0].words is not None and _are_dates(found[0])
+    if scattered and dated:  # one date has few of the cases
+        readings = []
+    if dated and rows.risks is not None:
+        revised = {"ids": a.sql, "time": found[0].sql, "label": None}
+        when = f"forecasts of one {a.name} are revised from {names} to {names}"
+        readings.append(Reading(revised, when, verb="revisions"))
+    if len(found) == 1 and rows.by is None and not (scattered and dated):
         within = {"by": found[0].sql, "clusters": a.sql}
         readings.append(Reading(within, f"every {names} is meant by itself"))
     readings.append(Reading({"clusters": a.sql}, f"all rows are meant, clustered by {a.name}"))

@@ -335,8 +335,8 @@ def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
 
     One says that residuals are associated with the weights, the other that residuals of
     neighbouring rows agree more than by chance. The second is left out with ``in_order``, for tests
-    that allow for dependence on earlier rows, and for rows with clusters, folds or follow-up, or
-    behind a lens.
+    that allow for dependence on earlier rows, for rows with clusters, folds or follow-up, or behind
+    a lens, and beside a doubt of ``data`` that names the clusters.
     """
     if data.weights is not None:
         event = 1 if data.n_classes == 2 else data.probs.argmax(axis=1)
@@ -349,13 +349,14 @@ def _doubts(data: Predictions, in_order: bool) -> Iterator[Doubt]:
             )
     designed = (data.clusters, data.followup, data.folds)
     alone = not (data.induced or in_order) and all(known is None for known in designed)
+    alone = alone and not any(isinstance(n, DependenceDoubt) and n.clusters for n in data.notes)
     if alone and (z := neighbours(data)) > AGREEING:
         yield DependenceDoubt(
             spelt(
                 f"neighbouring rows agree more than chance (z = {z:.1f}), but p-values assume "
                 "independence: if rows belong together, such as those of a patient, pass clusters= "
-                "(--clusters COLUMN); if they are forecasts 3 steps ahead in the order of time, "
-                "horizon=3 (--horizon 3)"
+                "(--clusters COLUMN); if they are forecasts several steps ahead in the order of "
+                "time, such as days, pass how many, horizon=NUMBER (--horizon NUMBER)"
             )
         )
 

@@ -19,7 +19,15 @@ from caltest.data import RowFacts
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
 from caltest.inference._input import neighbours, take_rows, take_tally
-from caltest.monitoring.watch import Times, Watch, format_evalue, format_time, odds, steps_of
+from caltest.monitoring.watch import (
+    Times,
+    Watch,
+    format_evalue,
+    format_time,
+    odds,
+    of_monitors,
+    steps_of,
+)
 from caltest.nulls import bets as mixture
 from caltest.nulls.bets import (
     CHANGE,
@@ -196,7 +204,7 @@ class Monitor(Watch):
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         after = new._after(rows, steps, times)
         doubt = 0.0 if after.shared_times else neighbours(data)
-        return after._moved(neighbours=doubt, notes=data.notes)
+        return after._moved(neighbours=doubt, notes=of_monitors(data.notes))
 
     def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with lens, classes and an initial state of the experts' wealth.

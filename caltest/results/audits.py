@@ -515,6 +515,10 @@ class Segment(Record):
         return min(abs(self.low), abs(self.high)) if self.on_average else 0.0
 
 
+#: Evidence, in nats, by which a listed segment exceeds the critical value, to be called barely so.
+BARELY = 0.5
+
+
 @dataclass(frozen=True, eq=False)
 class SegmentSearch(Result):
     """Result of :func:`caltest.segment_search`.
@@ -699,6 +703,8 @@ class SegmentSearch(Result):
     def _in_words(self) -> list[str]:
         cancelled = ", ".join(segment.name for segment in self.segments if not segment.on_average)
         p = p_is(self.shown_p)
+        barely = (s for s in self.segments if s.evidence < self.bar + BARELY)
+        reaching = ", ".join(s.name for s in barely if s.low <= 0.0 <= s.high)
         impossible = several(self.impossible, "observed outcome")
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
@@ -707,6 +713,8 @@ class SegmentSearch(Result):
             f"largest exceeds {self.bar:.1f}.": True,
             f"Finding: MISCALIBRATED somewhere ({p}). Intervals hold for all "
             f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
+            f"The evidence is barely above {self.bar:.1f} where the interval reaches 0: the error "
+            f"may be very small in {reaching}.": reaching,
             f"Finding: no error found ({p}). {self.reach_in_words}": not self.segments,
             f"Miscalibrated, with errors that may cancel on average: {cancelled}.": cancelled,
             self.gain_in_words: True,

@@ -427,6 +427,21 @@ def test_outcomes_of_one_value_that_are_alike_are_doubted():
     assert spare_columns.dependent_rows(rows_of(p, free, patient=patient)) is None
 
 
+def test_forecasts_of_many_dates_are_revisions_and_not_read_by_one_date():
+    rng = np.random.default_rng(7)
+    case, step = np.repeat(np.arange(60), 12), np.tile(np.arange(12), 60)
+    p, y = rng.random(720), np.repeat(rng.integers(0, 2, 60), 12)
+    days = np.datetime64("2024-01-01") + case + step
+    question = spare_columns.repeated_rows(rows_of(p, y, case=case, day=days.astype(str)))
+    revised = {"ids": "case", "time": "day", "label": None}
+    assert options_of(question) == [revised, {"clusters": "case"}]
+    assert question.readings[0].verb == "revisions"
+    question = spare_columns.repeated_rows(rows_of(p, y, case=case, day=days[step].astype(str)))
+    assert [[*options] for options in options_of(question)] == [
+        ["where"], ["ids", "time", "label"], ["by", "clusters"], ["clusters"]
+    ]  # fmt: skip
+
+
 def wrong_along(x, seed=5, rise=1.2):
     """Return predictions that are right on average, and outcomes that rise along numbers x."""
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """The search through segments: reference values, a slow twin, invariances and refusals."""
 
 import warnings
+from dataclasses import replace
 from datetime import date
 from itertools import combinations, product
 
@@ -655,6 +656,15 @@ def test_a_step_on_the_way_to_the_outcome_is_no_feature():
     named = ct.read_predictions(table, features="clicked,age")
     with pytest.warns(ct.DoubtfulInputWarning, match="outcomes follow from 'clicked'"):
         ct.segment_search(named, n_resamples=99, rng=0)
+
+
+def test_a_listed_segment_whose_interval_reaches_0_is_called_barely_so():
+    p, y, features, _ = mixed()
+    found = ct.segment_search(p, y, features, n_resamples=99, rng=1)
+    segment = replace(found.segments[0], low=-0.1, high=0.001, evidence=found.bar + 0.1)
+    barely = f"The evidence is barely above {found.bar:.1f} where the interval reaches 0"
+    assert barely not in str(found)
+    assert barely in " ".join(str(replace(found, segments=(segment,))).split())
 
 
 def test_consequences_of_an_event_are_left_out_at_one_value_or_beyond_all_other_rows():

@@ -624,3 +624,14 @@ def test_rows_after_an_alarm_are_told_from_the_first_on():
     for rows, said in ((monitor.alarm, False), (monitor.alarm + 1, True)):
         text = str(ct.Monitor().update(p[:rows], np.zeros(rows, dtype=int), as_is=True))
         assert ("since       the alarm" in text) == said
+
+
+def test_a_monitor_names_the_times_and_no_clusters_where_rows_depend():
+    rng = np.random.default_rng(21)
+    z, day = rng.normal(size=400), np.repeat([f"2024-01-{k:03d}" for k in range(400)], 5)
+    p = rng.uniform(0.2, 0.6, 2000)
+    y = (z[np.repeat(np.arange(400), 5)] < scipy.stats.norm.ppf(p)).astype(int)
+    rows = ct.read_predictions({"p": p, "y": y, "day": day}, label="y")
+    notes = " ".join(ct.Monitor().update(rows).notes)
+    assert "pass time='day' if it is when outcomes become known" in notes
+    assert "clusters" not in notes
