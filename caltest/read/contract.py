@@ -279,6 +279,9 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     for option, value in wanted.columns.items():
         if option == "features" and value in ("*", ["*"]):
             continue
+        number = as_number(value) if isinstance(value, str) and value not in schema else None
+        if option == "probs" and number is not None:
+            raise _constant(str(value), schema)
         found[option] = terms_of(value, schema)
         single = option in SINGLE_COLUMNS or (option == "label" and not wanted.multilabel)
         if single and len(found[option]) != 1:
@@ -319,14 +322,27 @@ def choose(schema: Mapping[str, Any], wanted: Wanted) -> Chosen:
     return replace(chosen, classes=classes, about_answers=_about_answers(chosen, wanted))
 
 
+def _constant(number: str, schema: Mapping[str, Any]) -> InvalidPredictionsError:
+    """Return the error for one number in the place of the column of probabilities.
+
+    ``number`` is the number, written as SQL. ``schema`` maps the names of columns to their types;
+    the error's reading has an expression over the first of them that is the number in every row.
+    """
+    name = next(iter(schema), None)
+    case = f"CASE WHEN {quoted(name or '')} IS NULL THEN {number} ELSE {number} END"
+    return InvalidPredictionsError(
+        f"{number!r} is not a value of each row: it uses no column",
+        [Reading({"probs": case})] if name is not None else [],
+    )
+
+
 def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
     """Return the columns of probabilities that are known by their names, such as "p" or "p_cat".
 
     It is one column, or a family with one for each class, in the order of the classes; each is an
     expression (:class:`Term`). ``schema`` maps the names of columns to their types, and ``chosen``
     has the columns of other roles, which are not taken again. UnclearColumnsError if none or
-    several fit; InvalidPredictionsError for one column of a family alone, unless it is that for
-    class 1.
+    several fit, and for one column of a family alone, unless it is that for class 1.
     """
     taken = _taken(chosen, "where")
     free = [name for name in schema if name not in taken]
@@ -341,12 +357,12 @@ def _probabilities(schema: Mapping[str, Any], chosen: Chosen) -> list[Term]:
         raise UnclearColumnsError(_unclear(listed, "the probability"), "probs", listed)
     family = [] if fit[0][0] in one else fit[0]
     if len(family) == 1 and ends_of(family)[0] != "1":
-        raise InvalidPredictionsError(
+        raise UnclearColumnsError(
             f"{family[0]} is the probability of one class alone: say that it is the probability of "
             "the label, or name the columns of all classes",
-            [Reading({"probs": quoted(family[0])}, f"{family[0]} is the probability of label 1"),
-             Reading({"probs": "COLUMN"})],
-        )  # fmt: skip
+            "probs",
+            family,
+        )
     return terms_of(fit[0], schema)
 
 

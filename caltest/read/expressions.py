@@ -653,6 +653,12 @@ def as_decimals(values: FloatArray) -> FloatArray:
     return np.where(decimal.astype(values.dtype) == values, decimal, exact)
 
 
+#: Words in names of columns that hold whole percents; cents are prices of contracts for a dollar.
+PERCENT = frozenset(
+    "pop percent percentage pct chance prob probability conf confidence cents".split()  # noqa: SIM905
+)
+
+
 #: Words in names of columns that hold hundredths of percents.
 BASIS = frozenset(("bp", "bps"))
 

@@ -19,12 +19,14 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest.data.doubts import class_places, named_classes
 from caltest.data.ends import UNITS, is_time, says_censored
 from caltest.data.questions import LIKELIER, log_likelihood, order_of_events, rankdata
+from caltest.data.spare_columns import SPLIT_FLAG, split_parts
 from caltest.errors import InvalidPredictionsError, Reading
 from caltest.read.contract import CONFIDENCES, LABELS, PROBABILITIES, Wanted
 from caltest.read.expressions import (
     BASIS,
     FAMILY,
     OUT_OF,
+    PERCENT,
     Term,
     american_odds,
     ends_in,
@@ -44,6 +46,7 @@ from caltest.read.expressions import (
     words_of,
 )
 from caltest.read.tables import column_of_cells
+from caltest.read.values import unknown_codes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,11 +62,6 @@ MOST_LABELS = 50
 
 #: Standard errors by which outcomes must follow predictions, where other pairs do by the second.
 TELLING, TELLS = 2.5, 3.5
-
-
-#: Words in names of columns that hold whole percents.
-PERCENT = frozenset("pop percent percentage pct chance prob probability conf confidence".split())  # noqa: SIM905
-PERCENT |= {"cents"}  # prices of contracts that pay one dollar
 
 
 #: Words in names of columns that hold decimal odds, which are 1 / probability, and what their
@@ -103,10 +101,6 @@ TRAINED_ON = frozenset(
     )
 )
 
-#: Names of columns that hold p-values, which are no predictions.
-P_VALUES = frozenset(("p_value", "pvalue", "p_val", "pval"))
-
-
 #: How names of columns say that they hold logarithms of probabilities.
 LOG_NAME = re.compile(
     r"log_?(?:p|prob|probs|probability|likelihood)(?:_|$)|(?:^|_)(?:lp|ll)(?:_|$)"
@@ -115,6 +109,31 @@ LOG_NAME = re.compile(
 
 #: Words in names of columns that hold probabilities in thousandths, from 0 to 1000.
 PER_MILLE = frozenset("score risk prob probability permille promille pd p".split())  # noqa: SIM905
+
+
+#: Further words in names of columns that hold predictions, in percent as well.
+PREDICTED = PERCENT | PER_MILLE | BASIS | ODDS | LOG_ODDS
+PREDICTED |= frozenset("predicted prediction pred phat forecast forecasts likelihood yhat".split())  # noqa: SIM905
+
+
+#: Names of columns of p-values, which are no predictions.
+P_VALUE = re.compile(r"(?:.*_)?p_?val(?:ue)?s?(?:_.*)?")
+
+
+#: Words in names of predictions that another one replaced.
+PRIOR = frozenset("prev previous prior last old former baseline".split())  # noqa: SIM905
+
+
+#: What whole numbers without a telling name must exceed, and be below somewhere, to be percents.
+LEAST_PERCENT, SOME_BELOW, RANKS = 50.0, 10.0, 20
+
+
+#: Below it there are some probabilities in thousandths.
+SOME_LOW = 20.0
+
+
+#: Share of groups in which a column has to rank the rows.
+RANKED = 0.95
 
 
 #: Options of a reading by name.
@@ -203,6 +222,7 @@ class Head:
         probabilities, such as ``p``, all others are ignored.
         """
         listed = [n for n in self.free if key(n) in PROBABILITIES | CONFIDENCES]
+        values = [n for n in self.numbers if P_VALUE.fullmatch(key(n))]
         if listed:
             # Numbers below −100 under such a name are nothing else
             low = [n for n in listed if n in self.numbers and np.nanmax(self.numbers[n]) < 0.0
@@ -213,12 +233,15 @@ class Head:
             others = [
                 n
                 for n in self.numbers
-                if n not in listed and n not in self.two and FAMILY.fullmatch(n)
+                if n not in [*listed, *values, *self.two] and FAMILY.fullmatch(n)
             ]
             if len(others) == 1 and self.is_within(others[0], 0.0, 1.0):
                 listed += others
-            return [self.scaled([n]) for n in listed]
-        numbers = [n for n in self.numbers if n not in self.times and key(n) not in P_VALUES]
+            return [
+                {"probs": quoted(n), "from_logits": True} if self.is_real(n) else self.scaled([n])
+                for n in listed
+            ]
+        numbers = [n for n in self.numbers if n not in [*self.times, *values]]
         if odds := self.odds(numbers):
             return odds
         known = [n for n in numbers if FAMILY.fullmatch(n)]
@@ -237,25 +260,112 @@ class Head:
         if logs := self.log_probabilities(numbers):
             return logs
         others = [n for n in numbers if n not in self.two]
-        found = [n for n in others if self.is_within(n, 0.0, 1.0) or {*key(n).split("_")} & BASIS]
-        # A column called a percentage is as likely to be meant as another one with fractions
-        found += [n for n in others if found and n not in found and self.is_within(n, 1.0, 100.0)
-                  and {*key(n).split("_")} & {"pct", "percent", "percentage"}]  # fmt: skip
-        log_odds = [n for n in others if self.is_log_odds(n)]
-        of_logits = [{"probs": quoted(n), "from_logits": True} for n in log_odds]
-        if not found:
-            found = [n for n in others if self.is_within(n, 1.0, 100.0) or self.percents(n)]
-            found += [n for n in others if self.tenths(n)]
-            # Amounts and temperatures are below 100 as well
-            called = [n for n in found if {*key(n).split("_")} & PERCENT or self.is_signed(n)]
-            if of_logits and not called:
-                return of_logits
-            found = called or found
-        if not found and (shares := self.of_members(others) or self.thousandths(others)):
+        return self.lone(others) or self.less_likely(others)
+
+    def lone(self, names: Sequence[str]) -> list[Options]:
+        """Return options for columns that may each be the prediction of one event; [] for none.
+
+        Each is a dict of arguments of :func:`read_predictions`. They hold fractions from 0 to 1, or
+        are called probabilities, odds or the like and hold numbers of such a scale: percents,
+        tenths, thousandths, basis points, decimal odds, log-odds, or logarithms. ``names`` are the
+        columns, whose order is kept.
+        """
+        found = list[Options]()
+        fractions = [n for n in names if self.is_within(n, 0.0, 1.0)]
+        if mean := self.mean_of_members(fractions):
+            found, fractions = [{"probs": mean}], []
+        for name in names:
+            words, cells = {*key(name).split("_")}, self.numbers[name]
+            percents = self.is_within(name, 1.0, 100.0) and bool(words & PREDICTED)
+            percents = percents or (self.percents(name) and bool(words & PERCENT))
+            percents = percents or (bool(words & PREDICTED) and self.whole_percents(name))
+            signs = self.is_signed(name) and not self.is_within(name, 0.0, 1.0)
+            if name in fractions or words & BASIS or self.tenths(name) or signs:
+                found.append(self.scaled([name]))
+            elif self.is_decimal_odds(name):
+                found.append({"probs": f"1 / {quoted(name)}"})
+            elif percents:
+                found.append(self.scaled([name]))
+            elif LOG_NAME.search(key(name)) and np.nanmin(cells) < 0.0 >= np.nanmax(cells):
+                found.append({"probs": f"exp({quoted(name)})"})
+            elif self.is_log_odds(name):
+                found.append({"probs": quoted(name), "from_logits": True})
+            else:
+                found += self.thousandths([name])
+        if self.times:  # a linear predictor of survival is no log-odds
+            found = [o for o in found if "from_logits" not in o] or found
+        american = [n for n in names if self.is_american_odds(n)]
+        return found + (self.american(american) if american else [])
+
+    def less_likely(self, names: Sequence[str]) -> list[Options]:
+        """Return options for columns of percents, or shares, whose names say nothing; [] for none.
+
+        Each is a dict of arguments of :func:`read_predictions`. ``names`` are the columns. Percents
+        are fractions up to 100, or multiples of 5; without them shares of an ensemble; without
+        these other whole numbers up to 100, which count only if they rank the outcomes.
+        """
+        found = [n for n in names if self.is_within(n, 1.0, 100.0) or self.percents(n)]
+        if not found and (shares := self.of_members(names)):
             return shares
-        if mean := self.mean_of_members(found):
-            return [{"probs": mean}]
-        return [self.scaled([n]) for n in found] or of_logits
+        return [self.scaled([n]) for n in found or filter(self.whole_percents, names)]
+
+    def whole_percents(self, name: str) -> bool:
+        """Return whether the column ``name`` holds whole numbers that may be percents.
+
+        They are from 0 to 100, some below 10 and some above 50, and more than 20 different ones.
+        """
+        cells = self.numbers[name]
+        cells = cells[np.isfinite(cells)]
+        if (cells % 1 != 0).any() or cells.min() < 0.0 or cells.max() > 100.0:
+            return False
+        spread = cells.min() < SOME_BELOW and cells.max() > LEAST_PERCENT
+        return bool(spread and np.unique(cells).size > RANKS)
+
+    def is_called(self, options: Mapping[str, Any]) -> bool:
+        """Return whether all columns of guessed predictions are called predictions of some kind.
+
+        ``options`` are arguments of :func:`read_predictions`, of which ``probs`` counts. Names of
+        the contract, and words such as "risk" or "percent", tell.
+        """
+        names = self.roots(options.get("probs"))
+        return bool(names) and all(
+            {*key(n).split("_")} & PREDICTED
+            or key(n) in PROBABILITIES | CONFIDENCES
+            or LOG_NAME.search(key(n))
+            or self.is_signed(n)
+            for n in names
+        )
+
+    def is_prior(self, options: Mapping[str, Any]) -> bool:
+        """Return whether the name of a guessed prediction says that another one replaced it.
+
+        ``options`` are arguments of :func:`read_predictions`, of which ``probs`` counts.
+        """
+        return any({*key(n).split("_")} & PRIOR for n in self.roots(options.get("probs")))
+
+    def as_prediction(self, options: Mapping[str, Any]) -> str:
+        """Return the condition that a guessed prediction is one: "risk in percent is the …".
+
+        ``options`` are arguments of :func:`read_predictions`, of which ``probs`` and
+        ``from_logits`` count. Expressions of several columns are named by their SQL.
+        """
+        sql = str(options.get("probs"))
+        names = [*dict.fromkeys(self.roots(sql))]
+        name = names[0] if len(names) == 1 else ""
+        kinds = {
+            "{} / 10": "{} out of 10 is the prediction",
+            "{} / 100": "{} in percent is the prediction",
+            "{} / 1000": "{} in thousandths is the prediction",
+            "{} / 10000": "{} in basis points is the prediction",
+            "1 / {}": "{} in decimal odds is the prediction",
+            "exp({})": "{} is the logarithm of the prediction",
+        }
+        said = {form.format(quoted(name)): kind.format(name) for form, kind in kinds.items()}
+        if options.get("from_logits") and name:
+            return f"{name} in log-odds is the prediction"
+        if name in self.numbers and sql.startswith("CASE") and self.is_american_odds(name):
+            return f"{name} in American odds is the prediction"
+        return said.get(sql, f"{sql} is the prediction")
 
     def are_models(self, names: Sequence[str]) -> bool:
         """Return whether columns of predictions that do not sum to 1 are each of one event.
@@ -301,13 +411,27 @@ class Head:
         It is called logit, margin, (raw) score or the like, and holds fractions, some of them below
         0 and none beyond ±50.
         """
-        cells = self.numbers[name]
         called = "logit" in key(name) or {*key(name).split("_")} & LOG_ODDS
+        cells = self.numbers[name]
         low, top = np.nanmin(cells), np.nanmax(np.abs(cells))
         return bool(called and low < 0.0 and top <= MOST_LOG_ODDS and (cells % 1 != 0).any())
 
+    def is_real(self, name: str) -> bool:
+        """Return whether a column holds fractions of both signs, some beyond ±1, none beyond ±50.
+
+        ``name`` is the column; False if it holds no numbers.
+        """
+        if name not in self.numbers or self.is_signed(name):
+            return False
+        cells = self.numbers[name]
+        low, top = np.nanmin(cells), np.nanmax(cells)
+        wide = 1.0 < max(-low, top) <= MOST_LOG_ODDS
+        return bool(low < 0.0 < top and wide and -low <= MOST_LOG_ODDS and (cells % 1 != 0).any())
+
     def thousandths(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns from 0 to 1000 that are called scores or probabilities.
+        """Return options for columns up to 1000 that are called scores or probabilities.
+
+        Some of their numbers are below 20: points of a game and scores of credit are not.
 
         Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "score /
         1000"}``; [] if there is none. ``numbers`` are the names of columns of numbers.
@@ -316,7 +440,7 @@ class Head:
         for name in numbers:
             cells = self.numbers[name]
             called = {*key(name).split("_")} & PER_MILLE
-            if called and np.nanmin(cells) >= 0.0 and 100.0 < np.nanmax(cells) <= 1000.0:
+            if called and 0.0 <= np.nanmin(cells) < SOME_LOW and 100.0 < np.nanmax(cells) <= 1000.0:
                 found.append({"probs": f"{quoted(name)} / 1000"})
         return found
 
@@ -353,15 +477,14 @@ class Head:
         """Return the option ``probs`` for columns of probabilities.
 
         The result, such as ``{"probs": "a / 100"}``, is an argument of :func:`read_predictions`;
-        ``names`` are the columns. They are divided by 100 if they exceed 10, by 10 or 1000 if rows
-        sum to that or their name says so, by 10 000 if they are called basis points, else not.
+        ``names`` are the columns. They are divided by 100 if they exceed 10 and none is below 0, by
+        10 or 1000 if rows sum to that or their name says so, by 10 000 if they are called basis
+        points, else not.
         """
         top = max(np.nanmax(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
         signs = any(self.is_signed(n) for n in names)
         low = min(np.nanmin(self.numbers[n]) if n in self.numbers else 0.0 for n in names)
-        if low < 0.0 and len(names) == 1 and names[0] in self.numbers:
-            return {"probs": quoted(names[0]), "from_logits": True}
-        end = " / 100" if 10.0 < top <= 100.0 and not signs else ""
+        end = " / 100" if 10.0 < top <= 100.0 and low >= 0.0 and not signs else ""
         if len(names) > 1 and all(n in self.numbers for n in names) and not signs:
             end = next((f" / {k}" for k in (10, 1000) if self.sum_to(names, k)), end)
         end = " / 10" if all(self.tenths(n) for n in names) and len(names) == 1 else end
@@ -369,7 +492,7 @@ class Head:
         return {"probs": ", ".join(f"{self.number(n)}{end}" for n in names)}
 
     def odds(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns of betting odds; [] if there are none.
+        """Return options for columns of betting odds of one race, or American ones; [] for none.
 
         Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "1 / odds"}``.
         Decimal odds are called odds and are above 1. If the reciprocals of several columns sum to 1
@@ -382,11 +505,7 @@ class Head:
             return self.american(american)
         if races := self.races(numbers):
             return races
-        names = [
-            n for n in numbers
-            if {*key(n).split("_")} & ODDS and np.nanmin(self.numbers[n]) > 1.0
-            and (self.numbers[n] % 1 != 0).any()
-        ]  # fmt: skip
+        names = [n for n in numbers if self.is_decimal_odds(n)]
         each = [f"1 / {quoted(n)}" for n in names]
         if len(names) > 1:
             sums = np.sum([1.0 / self.numbers[n] for n in names], axis=0)
@@ -400,7 +519,13 @@ class Head:
                 classes = ",".join(ends) if plain else class_places(len(ends))
                 of_all = ", ".join(f"{p} / ({total})" for p in each)
                 return [{"probs": of_all, "classes": classes}]
-        return [{"probs": p} for p in each]
+        return []
+
+    def is_decimal_odds(self, name: str) -> bool:
+        """Return whether the column ``name`` is called odds, and holds fractions above 1."""
+        cells = self.numbers[name]
+        called = {*key(name).split("_")} & ODDS
+        return bool(called and np.nanmin(cells) > 1.0 and (cells % 1 != 0).any())
 
     def is_american_odds(self, name: str) -> bool:
         """Return whether a column holds American odds; those of one sign need a telling name.
@@ -635,11 +760,10 @@ class Head:
         return []
 
     def log_probabilities(self, numbers: Sequence[str]) -> list[Options]:
-        """Return options for columns ≤ 0 whose exponentials sum to 1, or that are called logs.
+        """Return a list with options for columns ≤ 0 whose exponentials sum to 1 in every row.
 
-        Each is a dict of arguments of :func:`read_predictions`, such as ``{"probs": "exp(lp_a),
-        exp(lp_b)"}``; [] if there is none. ``numbers`` are the names of
-        columns of numbers.
+        They are a dict of arguments of :func:`read_predictions`, such as ``{"probs": "exp(lp_a),
+        exp(lp_b)"}``; [] if there is none. ``numbers`` are the names of columns of numbers.
         """
         cells = self.numbers
         logs = [n for n in numbers if np.nanmin(cells[n]) < 0.0 >= np.nanmax(cells[n])]
@@ -652,7 +776,7 @@ class Head:
             if self.are_of_classes(members):
                 names = ", ".join(map(quoted, in_order(members)))
                 return [{"probs": names, "from_logits": True}]
-        return [{"probs": f"exp({quoted(n)})"} for n in logs if LOG_NAME.search(key(n))]
+        return []
 
     def are_of_classes(self, names: Sequence[str]) -> bool:
         """Return whether columns of logarithms, ``names``, are those of classes, up to a constant.
@@ -713,6 +837,25 @@ class Head:
         """Return (options, condition) for columns and expressions that may be the outcome.
 
         Options are a dict of arguments of :func:`read_predictions`, such as ``{"label": "status =
+        2"}``; the condition is in words. ``probs`` are the guessed options for the predictions, []
+        if these are given. Columns that name parts of a data set are left out, unless nothing else
+        fits. [] if no column fits.
+        """
+        parts = {n for n in self.words if SPLIT_FLAG.fullmatch(key(n))
+                 or (self.is_text(n) and split_parts({*self.words[n].to_list()}))}  # fmt: skip
+        columns = self.words, self.two
+        try:
+            self.words = {n: w for n, w in self.words.items() if n not in parts}
+            self.two = [n for n in self.two if n not in parts]
+            found = self.of_columns(probs)
+        finally:
+            self.words, self.two = columns
+        return found or (self.of_columns(probs) if parts else [])
+
+    def of_columns(self, probs: Sequence[Options]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for columns and expressions that may be the outcome.
+
+        Options are a dict of arguments of :func:`read_predictions`, such as ``{"label": "status =
         2"}``. The condition in words, such as "2 is the event", is "" where there is no doubt.
         ``probs`` are the guessed options for the predictions, [] if these are given. [] if no
         column fits.
@@ -752,11 +895,19 @@ class Head:
             else:
                 found += self.codes(n)
         found += self.blanks(wanted)
-        if found or family:
+        if family:
             return found or [({"label": quoted(n)}, "") for n in self.words if self.is_code(n)]
-        coded = [n for n in self.words if self.is_code(n) and self.is_told(n, wanted)]
-        if coded:
-            return [pair for n in coded for pair in self.told_codes(n, wanted)]
+        found += self.winners()
+        bare = [outcome for outcome, when in found if not when]
+        if any(max(self.ranks(o, wanted), -self.ranks(o, wanted, -1.0)) >= TELLS for o in bare):
+            return found
+        # Of two words such as m and f none need be an event, where a column of more has one
+        coded = [n for n in self.words if self.is_code(n) and (not found or self.is_text(n))]
+        coded = [n for n in coded if self.is_told(n, wanted)]
+        events = [pair for n in coded for pair in self.told_codes(n, wanted)]
+        events = [pair for pair in events if not found or pair[1]]
+        if found or events:
+            return [*events, *found]
         told = [n for n in self.numbers if n not in self.words and self.is_told(n, wanted)]
         used = {root for p in wanted for root in self.roots(p.get("probs"))}
         told = [n for n in told if n not in used] or told  # one prediction is no outcome of another
@@ -808,30 +959,85 @@ class Head:
         """Return (options, condition) for each code of a column that may be the event.
 
         These are the one or two codes in whose rows predictions are clearly higher (rank test with
-        z of at least 3.5). ``name`` is the column, and ``probs`` are the guessed options for the
-        predictions. Options are a dict such as ``{"label": "status = 2"}``; the condition says in
-        words which code is the event. If there are no or more such codes, more than ten codes in
-        all, or follow-up times in the table, the one dict has the placeholder CODE, and its
-        condition is "".
+        z of at least 3.5); of two among several words the first dict has both. ``name`` is the
+        column, and ``probs`` are the guessed options for the predictions. Options are a dict such
+        as ``{"label": "status = 2"}``, with ``where`` if a code says that the outcome is not known;
+        the condition says in words which code is the event. If there are no or more such codes,
+        more than ten codes in all, or follow-up times in the table, the one dict has the
+        placeholder CODE, and its condition is "".
         """
         place = [({"label": f"{quoted(name)} = {self.place(name)}"}, "")]
-        words = self.words[name].unique().sort().to_list()
-        told = list[str]()
-        for word in words if len(words) <= CODES and not self.times else ():
-            label = f"{quoted(name)} = {literal(word, self.frame[name])}"
-            rows = [self.rows({**p, "label": label}) for p in probs]
-            if any(r is not None and order_of_events(r[0], r[1])[1] >= TELLS for r in rows):
-                told.append(word)
+        counts = self.words[name].value_counts(sort=True)
+        words = sorted(counts[counts.columns[0]].to_list())
+        if len(words) > CODES or self.times:
+            return place
+        lost = unknown_codes(counts) if len(words) > 2 else []
+        cells = self.frame[name]
+        sql = {word: literal(word, cells) for word in words}
+        where = " AND ".join(f"{quoted(name)} <> {sql[word]}" for word in lost)
+        if self.wanted.where is not None:
+            where = f"({self.wanted.where}) AND {where}"
+        kept = {"where": where} if lost else {}
+        unless = f" ({', '.join(lost)}: not known)" if lost else ""
+        ranks = {w: self.ranks({"label": f"{quoted(name)} = {sql[w]}"}, probs)
+                 for w in words if w not in lost}  # fmt: skip
+        told = [str(word) for word, z in ranks.items() if z >= TELLS]
         if not 0 < len(told) <= 2:  # counts have many such codes
             return place
-        values = [literal(word, self.frame[name]) for word in told]
-        found: list[tuple[Options, str]] = [
-            ({"label": f"{quoted(name)} = {value}"}, f"{word} is the event")
-            for word, value in zip(told, values, strict=True)
+        found = [
+            ({"label": f"{quoted(name)} = {sql[word]}"} | kept, f"{word} is the event{unless}")
+            for word in told
         ]
-        if len(told) == 2 and self.is_text(name):  # such as pathogenic and likely pathogenic
-            both = {"label": f"{quoted(name)} IN ({', '.join(values)})"}
-            found.append((both, f"{' or '.join(told)} is the event"))
+        if len(told) == 2 and self.is_text(name) and len(ranks) > 3:
+            either = f"{quoted(name)} IN ({', '.join(sql[word] for word in told)})"
+            found.insert(0, ({"label": either} | kept, f"{' or '.join(told)} is the event{unless}"))
+        return found
+
+    def ranks(
+        self, outcome: Mapping[str, Any], probs: Sequence[Options], sign: float = 1.0
+    ) -> float:
+        """Return the largest z of rank tests whether predictions are higher with an outcome.
+
+        ``outcome`` has ``label``, an argument of :func:`read_predictions`, and ``probs`` are the
+        guessed options for the predictions, one dict each. z is standard normal without
+        association; with ``sign`` −1 the smallest z is returned. 0 if no rows can be read.
+        """
+        rows = [self.rows({**p, **outcome}) for p in probs]
+        found = [sign * order_of_events(r[0], r[1])[1] for r in rows if r is not None]
+        return sign * max(found, default=0.0)
+
+    def winners(self) -> list[tuple[Options, str]]:
+        """Return (options, condition) for columns that rank the rows of each group from 1 on.
+
+        An example is the place at which a horse finished its race, of which 1 is the event: ``{
+        "label": "finish = 1"}``, with the condition in words. Groups are rows of one value of
+        another column, at least 95 % of which have the ranks 1 to their size, each once.
+        """
+        import polars as pl
+
+        found = list[tuple[Options, str]]()
+        n = self.frame.height
+        whole = {name for name, v in self.numbers.items()
+                 if (v % 1 == 0).all() and v.min() == 1.0 and v.max() < n / 2}  # fmt: skip
+        whole = {name for name in whole if not {*key(name).split("_")} & PREDICTED}
+        for name in (c for c in self.numbers if c in whole and c not in self.two):
+            for group in (c for c in self.free if c != name):
+                size, rank = pl.len(), pl.col(name)
+                each = (
+                    self.frame.lazy()
+                    .group_by(group)
+                    .agg(size.alias("n"), rank.n_unique().alias("k"), rank.max().alias("m"))
+                )
+                races = each.filter(pl.col("n") > 1).collect()
+                ranked = ((races["n"] == races["k"]) & (races["n"] == races["m"])).sum()
+                if (
+                    races.height > 1
+                    and races["n"].sum() > n / 2
+                    and ranked >= RANKED * races.height
+                ):
+                    said = f"{name} = 1, one row of each {group}, is the event"
+                    found.append(({"label": f"{quoted(name)} = 1"}, said))
+                    break
         return found
 
     def threshold(self, name: str, probs: Sequence[Options]) -> tuple[Options, str]:
@@ -839,16 +1045,33 @@ class Head:
 
         Options are a dict such as ``{"label": "x >= 10"}``, the condition is in words. The
         threshold is the number after ge, gt or above in the name of the one prediction, or the
-        placeholder NUMBER. ``name`` is the column of numbers, and ``probs`` are guessed options for
+        placeholder NUMBER; without one, numbers below it are the event where they have the higher
+        predictions. ``name`` is the column of numbers, and ``probs`` are guessed options for
         the predictions.
         """
         said = [r for p in probs for r in self.roots(p.get("probs") or self.given.get("probs"))]
         match = THRESHOLD.search(said[0]) if len(said) == 1 else None
         if match is None:
-            return {"label": f"{quoted(name)} >= NUMBER"}, ""
+            falls = [self.falls(name, p) for p in probs]
+            return {"label": f"{quoted(name)} {'<' if all(falls) and falls else '>='} NUMBER"}, ""
         sign = ">=" if match[1].lower() in ("ge", "geq", "min") else ">"
         label = f"{quoted(name)} {sign} {match[2]}"
         return {"label": label}, f"the event is {name} {sign} {match[2]}"
+
+    def falls(self, name: str, options: Mapping[str, Any]) -> bool:
+        """Return whether the numbers of a column are lower in rows with higher predictions.
+
+        ``name`` is the column, and ``options`` are guessed arguments of :func:`read_predictions`,
+        of which ``probs`` counts. The correlation of their ranks has to be below 0.
+        """
+        listed = self.terms(options.get("probs") or self.given.get("probs"))
+        p = numbers_of(self.frame.select(listed[0].expr).to_series()) if len(listed) == 1 else None
+        if p is None:
+            return False
+        x = self.numbers[name]
+        known = np.isfinite(p) & np.isfinite(x)
+        ranks = rankdata(p[known]), rankdata(x[known])
+        return bool(known.sum() > 2 and np.cov(*ranks)[0, 1] < 0.0)
 
     def is_amount(self, name: str) -> bool:
         """Return whether the column ``name`` holds more than 50 different numbers."""
@@ -1038,6 +1261,29 @@ def numbers_of(cells: pl.Series) -> FloatArray | None:
     if not cells.dtype.is_numeric():
         return None
     return np.asarray(cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
+
+
+def order_gap(p: FloatArray, q: FloatArray, y: IntArray) -> float:
+    """Return z for the difference of the areas under the ROC curve, above 0 if that of p is larger.
+
+    ``p`` and ``q`` are two predictions, ``y`` outcomes (1 an event), (n,) each. z is standard
+    normal if the areas are equal (DeLong, DeLong and Clarke-Pearson 1988, eq. 5); 0 if there are
+    fewer than two events or other rows, or the two rank alike. O(n log n).
+    """
+    event = y == 1
+    sizes = int(event.sum()), int((~event).sum())
+    if min(sizes) < 2:
+        return 0.0
+    places = []
+    for x in (p, q):
+        inside = rankdata(x)
+        won, lost = inside.copy(), inside.copy()
+        won[event] = (inside[event] - rankdata(x[event])) / sizes[1]
+        lost[~event] = 1.0 - (inside[~event] - rankdata(x[~event])) / sizes[0]
+        places.append((won[event], lost[~event]))
+    first, second = (a - b for a, b in zip(*places, strict=True))
+    variance = first.var(ddof=1) / sizes[0] + second.var(ddof=1) / sizes[1]
+    return float(first.mean() / np.sqrt(variance)) if variance > 0.0 else 0.0
 
 
 # ------------------------------------------------------------------------------

@@ -27,7 +27,16 @@ from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_hori
 from caltest.data.questions import Column, Rows, constant_gain, order_of_events
 from caltest.errors import Reading
 from caltest.read.contract import CONFIDENCES, LABELS, Wanted, called_alike, shares_of
-from caltest.read.expressions import ends_of, in_order, key, literal, quoted, terms_of, words_of
+from caltest.read.expressions import (
+    FAMILY,
+    ends_of,
+    in_order,
+    key,
+    literal,
+    quoted,
+    terms_of,
+    words_of,
+)
 from caltest.read.formats import Table
 from caltest.read.guesses import (
     CODES,
@@ -40,6 +49,7 @@ from caltest.read.guesses import (
     Options,
     likely_grades,
     numbers_of,
+    order_gap,
     text_literal,
 )
 from caltest.read.questioning import AROUND, label_words
@@ -69,6 +79,10 @@ TOLD = 20
 CREDIT_WORDS = frozenset(
     "pd default defaults defaulted bads obligor obligors borrower borrowers loans accounts".split()  # noqa: SIM905
 )
+
+#: Area under the ROC curve from which on a column with any name follows from the outcome.
+DECIDES = 0.99
+
 
 #: Rows of a table of grades, at most.
 GRADES = 60
@@ -299,8 +313,8 @@ class _Readings(Head):
             return answers
         outcomes = [({}, "")] if self.given.keys() & {"label", "event"} else self.outcomes(probs)
         pairs = [(self.as_odds(o), when) for o, when in self.pairs(outcomes, probs)]
-        pairs = self.telling([p for p in pairs if not (answers and self.has_answers(p[0]))])
-        pairs = self.likeliest_first(self.ending_alike(pairs))
+        every = [p for p in pairs if not (answers and self.has_answers(p[0]))]
+        pairs = self.likeliest_first(self.ending_alike(self.telling(every)))
         if answers:  # a code of an answer is no outcome
             pairs = [p for p in pairs if "'CODE'" not in str(p[0].get("label"))]
         if self.times and "event" not in self.given:
@@ -311,19 +325,24 @@ class _Readings(Head):
             return shares
         if (votes := self.of_votes(pairs, probs)) and not answers:
             return votes
+        tried = [pair for pair in every if pair[0] not in [o for o, _ in pairs]]
+        pairs = self.by_plausibility(pairs, tried, READINGS_OFFERED - len(answers))
         if len(pairs) + len(answers) > READINGS_OFFERED or not (pairs or answers):
-            given = {"label": "label" in self.given, "probs": "probs" in self.given}
-            need = {name: "COLUMN" for name, there in given.items() if not there}
-            listed = [n for n in self.free if key(n) in LABELS]
-            need |= {"label": quoted(listed[0])} if "label" in need and len(listed) == 1 else {}
-            known = probs[0] if len(probs) == 1 else {}
-            return [Reading({**need, **known})] if need else []
-        alone = len(pairs) == 1 and not answers
-        what = {"label": "outcome", "probs": "prediction"}
+            return self.with_places(outcomes, probs)
+        rivals = [self.rivals_of(options, pairs, every) for options, _ in pairs]
+        alone = len(pairs) == 1 and not answers and not rivals[0]
+        named_outcomes = {str(options.get("label")) for options, _ in pairs}
+        known = len(named_outcomes) == 1 and key(named_outcomes.pop()) in LABELS
         found = []
-        for options, when in pairs:
-            names = [f"{options[name]} is the {what[name]}" for name in what if name in options]
+        for (options, when), several in zip(pairs, rivals, strict=True):
+            named = "label" in options and not (known and several)
+            names = [f"{options['label']} is the outcome"] if named else []
+            called = [self.as_prediction(options)] if "probs" in options else []
+            names += called
+            if several and when:
+                when = " and ".join([when, *called])
             if alone:
+                when = when or self.if_lone_class(options, lacking) or self.if_unclear(options)
                 when = " and ".join(filter(None, (when, self.if_percents(options))))
                 column = None if "event" in self.given else self.followed_for(options)
                 if column is not None:
@@ -337,15 +356,175 @@ class _Readings(Head):
             elif answers and len(pairs) == 1:
                 p, y = (options.get(n) or self.given.get(n) for n in ("probs", "label"))
                 when = when or f"{p} is the probability of {y}"
-            alike = {
-                str(o.get("probs")) for o, _ in pairs if o.get("label") == options.get("label")
-            }
-            if when and len(alike) > 1:
-                when = f"{when} and {options.get('probs')} is the prediction"
             if "classes" in options and when and not alone:
                 when = " and ".join([*names, when])
             found.append(Reading(options, when if alone else when or " and ".join(names)))
         return [*found, *answers]
+
+    def with_places(
+        self, outcomes: Sequence[tuple[Options, str]], probs: Sequence[Options]
+    ) -> list[Reading]:
+        """Return suggestions with the placeholder COLUMN for the outcome, the prediction, or both.
+
+        Each sets ``label`` and ``probs``, arguments of :func:`read_predictions`, that the user has
+        not given. ``outcomes`` are (options, condition) of guessed outcomes, of which a single one
+        without a condition is named. ``probs`` are the options of guessed predictions; of up to six
+        each has a suggestion, with a condition in words if there are several. [] if both are given.
+        """
+        given = {"label": "label" in self.given, "probs": "probs" in self.given}
+        need = {name: "COLUMN" for name, there in given.items() if not there}
+        listed = [n for n in self.free if key(n) in LABELS]
+        need |= {"label": quoted(listed[0])} if "label" in need and len(listed) == 1 else {}
+        if len({str(o) for o, _ in outcomes}) == 1 and not outcomes[0][1]:
+            need |= outcomes[0][0]
+        known = [p for p in probs if given["probs"] or self.may_be_alone(p)]
+        if not need or not 0 < len(known) <= READINGS_OFFERED:
+            return [Reading(need)] if need else []
+        if len(known) == 1:
+            return [Reading({**need, **known[0]})]
+        return [Reading({**need, **p}, self.as_prediction(p)) for p in known]
+
+    def by_plausibility(
+        self, pairs: list[tuple[Options, str]], tried: list[tuple[Options, str]], most: int
+    ) -> list[tuple[Options, str]]:
+        """Return pairs of outcome and prediction, most plausible first, with likely ones added.
+
+        ``pairs`` are (options, condition): arguments ``label`` and ``probs`` of
+        :func:`read_predictions`, and the condition in words. If all have one outcome, those come
+        first whose columns are called predictions, and then those that rank the outcomes best; what
+        is called the prediction of another time comes last. Percents with other names are added if
+        no prediction is called so, and they rank the outcomes about as well. ``tried`` are the
+        pairs that do not rank their outcomes; those with an outcome of ``pairs`` that are plausible
+        by :meth:`is_rival` are added as well, unless there are more than ``most``. If there are
+        more without them, only predictions that are called so are returned, if there are any.
+        """
+        if not pairs or "probs" in self.given or any("," in str(o.get("probs")) for o, _ in pairs):
+            return pairs
+        pairs = [
+            pair
+            for pair in pairs
+            if self.may_be_alone(pair[0]) or self.rank_score(pair[0]) >= TELLS
+        ]
+        labels = [*dict.fromkeys(str(o.get("label")) for o, _ in pairs)]
+        called = any(self.is_called(o) for o, _ in pairs)
+        more = [] if called else self.rivals(pairs)
+        more += [
+            pair for pair in tried
+            if str(pair[0].get("label")) in labels and self.is_rival(pair[0], pairs)
+        ]  # fmt: skip
+        pairs = pairs + more if len(pairs) + len(more) <= most else pairs
+        if len(pairs) > most:
+            pairs = [pair for pair in pairs if self.is_called(pair[0])] or pairs
+        if len(labels) > 1:  # in their order
+            return pairs
+
+        def order(pair: tuple[Options, str]) -> tuple[bool, bool, float]:
+            options = pair[0]
+            return self.is_prior(options), not self.is_called(options), -self.rank_score(options)
+
+        return sorted(pairs, key=order)
+
+    def is_rival(self, options: Options, pairs: Sequence[tuple[Options, str]]) -> bool:
+        """Return whether guessed predictions are plausible, though others rank the outcomes better.
+
+        They are unless they stand in one of ``pairs``, (options, condition) that do, or only their
+        names do not say that they hold predictions. ``options`` are arguments of
+        :func:`read_predictions`.
+        """
+        called = any(self.is_called(o) for o, _ in pairs)
+        other = options.get("probs") not in [o.get("probs") for o, _ in pairs]
+        return other and (self.is_called(options) or (not called and self.may_be_alone(options)))
+
+    def rivals_of(
+        self,
+        options: Options,
+        pairs: Sequence[tuple[Options, str]],
+        every: Sequence[tuple[Options, str]],
+    ) -> bool:
+        """Return whether other columns than those of a pair may predict its outcome.
+
+        ``options`` are the arguments ``label`` and ``probs`` of :func:`read_predictions` of the
+        pair. ``pairs`` are (options, condition) of all pairs that are offered, and ``every`` of
+        those that were tried.
+        """
+        label, probs = options.get("label"), options.get("probs")
+        beside = [o for o, _ in pairs if o.get("label") == label and o.get("probs") != probs]
+        return bool(beside) or any(
+            o.get("label") == label and self.is_rival(o, pairs) for o, _ in every
+        )
+
+    def rank_score(self, options: Mapping[str, Any]) -> float:
+        """Return the size of z of a rank test of guessed predictions, rounded; 0 without rows.
+
+        ``options`` are arguments of :func:`read_predictions` that name predictions and outcome, or
+        the given ones do.
+        """
+        rows = self.rows(options)
+        return 0.0 if rows is None else round(abs(order_of_events(rows[0], rows[1])[1]), 1)
+
+    def may_be_alone(self, options: Mapping[str, Any]) -> bool:
+        """Return whether guessed predictions are plausible if they do not rank the outcomes.
+
+        Whole numbers up to 100 are not, unless a word in the name says what they are. ``options``
+        are arguments of :func:`read_predictions`, of which ``probs`` counts.
+        """
+        names = [n for n in self.roots(options.get("probs")) if n in self.numbers]
+        return self.is_called(options) or not any(
+            self.whole_percents(n) and not self.percents(n) for n in names
+        )
+
+    def rivals(self, pairs: Sequence[tuple[Options, str]]) -> list[tuple[Options, str]]:
+        """Return (options, condition) for percents with any name that rank outcomes about as well.
+
+        Each replaces the prediction in a copy of one of ``pairs``, which are (options, condition)
+        with arguments ``probs`` and ``label`` of :func:`read_predictions`. Their columns hold
+        numbers up to 100, and rank the outcomes of that pair (z of at least 3.5). The area under
+        the curve is not clearly below that of the pair's prediction, and below 0.99, from which on
+        a column rather follows from the outcome.
+        """
+        used = {root for o, _ in pairs for root in self.roots(o.get("probs"))}
+        used |= {root for o, _ in pairs for root in self.roots(o.get("label"))}
+        found = list[tuple[Options, str]]()
+        best = {str(o.get("label")): (o, when) for o, when in sorted(
+            pairs, key=lambda pair: self.rank_score(pair[0]))}  # fmt: skip
+        for options, when in best.values():
+            rows = self.rows(options)
+            for name in (n for n in self.numbers if n not in used and n not in self.times):
+                within = self.is_within(name, 1.0, 100.0) or self.whole_percents(name)
+                other = numbers_of(rows[2][name]) if rows is not None and within else None
+                if rows is None or other is None:
+                    continue
+                known = np.isfinite(other)
+                p, y, x = rows[0][known], rows[1][known], other[known]
+                area, z = order_of_events(x, y)
+                if z >= TELLS and area < DECIDES and order_gap(p, x, y) < TELLING:
+                    found.append((options | self.scaled([name]), when))
+        return found
+
+    def if_lone_class(self, options: Options, lacking: str) -> str:
+        """Return the condition that a column such as ``p_fraud`` is the probability of label 1.
+
+        ``options`` are guessed arguments of :func:`read_predictions`. "" for other columns, and
+        unless ``lacking``, the role that the user has not named, is "probs".
+        """
+        listed = self.terms(options.get("probs"))
+        name = listed[0].column if len(listed) == 1 else None
+        lone = name is not None and FAMILY.fullmatch(name) and ends_of([name]) != ["1"]
+        return f"{name} is the probability of label 1" if lone and lacking == "probs" else ""
+
+    def if_unclear(self, options: Options) -> str:
+        """Return the condition that a column is the prediction if neither name nor order tells.
+
+        ``options`` are guessed arguments of :func:`read_predictions`. "" if its name says that it
+        holds predictions, if it ranks the outcomes, or if no other column holds numbers such as
+        percents.
+        """
+        if "probs" not in options or self.is_called(options) or self.rank_score(options) >= TELLS:
+            return ""
+        used = {root for o in ("probs", "label") for root in self.roots(options.get(o))}
+        others = [n for n in self.numbers if n not in used and n not in self.times]
+        percents = any(self.is_within(n, 1.0, 100.0) or self.percents(n) for n in others)
+        return self.as_prediction(options) if percents else ""
 
     def has_answers(self, options: Options) -> bool:
         """Return whether one column of predictions stands beside a label of three or more words.
@@ -549,7 +728,7 @@ class _Readings(Head):
             for p in probs:
                 outcome, when = found
                 columns = self.roots(outcome.get("label"))
-                if columns and outcome == {"label": f"{quoted(columns[0])} >= NUMBER"}:
+                if columns and str(outcome["label"]).endswith((">= NUMBER", "< NUMBER")):
                     outcome, when = self.threshold(columns[0], [p])
                 options = {**outcome, **p}
                 used = [{*self.roots(each.get(name))} for each, name in

@@ -33,9 +33,19 @@ from caltest.data.followup import Followup
 from caltest.data.labels import rows_of_votes
 from caltest.data.numbers import as_probabilities
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
-from caltest.read.contract import Chosen, Wanted, as_number, called_alike, shares_of, steps
+from caltest.read.contract import (
+    CONFIDENCES,
+    PROBABILITIES,
+    Chosen,
+    Wanted,
+    as_number,
+    called_alike,
+    shares_of,
+    steps,
+)
 from caltest.read.expressions import (
     BASIS,
+    PERCENT,
     american_odds,
     as_decimals,
     ends_in,
@@ -80,6 +90,10 @@ BLANK = "'<none>'"
 
 #: Values of an outcome that a refusal lists, and readings that it offers.
 LISTED_VALUES, OFFERED = 8, 4
+
+
+#: Above it numbers without a telling name are percents, rather than ranks or odds.
+MOSTLY_PERCENT = 50.0
 
 
 #: Rows that share a number which stands for a missing value, at least, and how it is written.
@@ -551,12 +565,7 @@ class EvaluatedCells:
             self._refuse_beyond(column, values, family)
         if low < -BEYOND:
             row = int(np.argmax(values < -BEYOND))
-            readings = [Reading({"from_logits": True}, "these are logits")]
-            roots = self.chosen.terms["probs"][int(column.partition(":")[2])].roots
-            if not family and len(roots) == 1 and sql.endswith("/ 100"):  # of percents
-                readings = [
-                    Reading({"probs": quoted(roots[0]), "from_logits": True}, "these are logits")
-                ]
+            readings = [self._as_logits(column)]
             if top <= 0.0 and not family:
                 readings.insert(0, Reading({"probs": f"exp({sql})"}, "these are log-probabilities"))
             raise InvalidPredictionsError(
@@ -629,9 +638,7 @@ class EvaluatedCells:
         top, row = float(values.max()), int(np.argmax(values > 1.0 + BEYOND))
         text = f"{name} is {values[row]:g} in {self.nth(row)}: a probability is at most 1"
         if values.min() < 0.0:
-            raise InvalidPredictionsError(
-                text, [Reading({"from_logits": True}, "these are logits")]
-            )
+            raise InvalidPredictionsError(text, [self._as_logits(column)])
         if not self.is_plain(column):
             raise InvalidPredictionsError(text)
         if top > 100.0:
@@ -643,10 +650,18 @@ class EvaluatedCells:
         within = (values > 0.0) & (values < 1.0)
         whole = bool((values[~within] % 1.0 == 0.0).all())
         if not (whole and within.any()) or family:
-            scale = "" if top > 10.0 or family else f"{name} is in percent"
-            readings = [Reading(every, scale)]
-            if scale and bool((values % 1.0 == 0.0).all()):
-                readings.insert(0, Reading({"probs": f"{sql} / 10"}, f"{name} is out of 10"))
+            integers = bool((values % 1.0 == 0.0).all())
+            sure = top > MOSTLY_PERCENT and (integers or values.min() < 1.0)
+            called = bool({*key(name).split("_")} & PERCENT)
+            called = called or key(name) in PROBABILITIES | CONFIDENCES
+            sure = family or sure or (top > 10.0 and called)
+            readings = [Reading(every, "" if sure else f"{name} is in percent")]
+            if not sure and integers:
+                most = "10" if top <= 10.0 else "NUMBER"
+                out_of_most = Reading({"probs": f"{sql} / {most}"}, f"{name} is out of {most}")
+                readings.insert(0 if top <= 10.0 else 1, out_of_most)
+            if not sure and not integers and values.min() > 1.0:
+                readings.append(Reading({"probs": f"1 / {sql}"}, f"{name} holds decimal odds"))
             raise InvalidPredictionsError(text, readings)
         k = int(np.argmax(within))
         odd = f"{values[k]:g}"
@@ -656,6 +671,19 @@ class EvaluatedCells:
              Reading({"probs": f"CASE WHEN {sql} < 1 THEN {sql} ELSE {sql} / 100 END"},
                      f"{odd} is {100 * values[k]:g} %")],
         )  # fmt: skip
+
+    def _as_logits(self, column: str) -> Reading:
+        """Return the reading in which a column of probabilities holds logits.
+
+        ``column`` is "probs:0" or the like. Logits are not divided by 100 or another number: the
+        one column that such an expression uses is read instead.
+        """
+        term = self.chosen.terms["probs"][int(column.partition(":")[2])]
+        divided = re.fullmatch(r".+ ?/ ?\d+", term.sql) and term.column is None
+        if divided and len(term.roots) == 1 and len(self.of("probs")) == 1:
+            root = term.roots[0]
+            return Reading({"probs": quoted(root), "from_logits": True}, f"{root} holds logits")
+        return Reading({"from_logits": True}, "these are logits")
 
     def _of_each(self, expressions: Iterable[str]) -> dict[str, str]:
         """Return the options that read each column of probabilities as an expression.

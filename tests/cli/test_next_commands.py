@@ -447,10 +447,10 @@ def test_a_percentage_is_offered_beside_a_fraction_with_the_prediction_named(tmp
                  .round(4) * 0.5 + p.round(4) * 0.5, status=status)  # fmt: skip
     lines = commands_of(run("audit", file)[2])
     assert [line.partition(": ")[0] for line, _ in lines] == [
+        "if D is the event and pd_pct in percent is the prediction",
         "if D is the event and prob_last_year is the prediction",
-        "if D is the event and pd_pct / 100 is the prediction",
     ]
-    assert "Verdict: CALIBRATED" in run(*lines[1][1], *FEW)[1]
+    assert "Verdict: CALIBRATED" in run(*lines[0][1], *FEW)[1]
 
 
 def test_a_mark_beside_0_and_1_is_asked_about(tmp_path, rng, run):
