@@ -7,6 +7,7 @@ such as "age > 71", and :func:`condition_in_words` writes it.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,7 +26,7 @@ from caltest._base.arrays import (
     opened,
 )
 from caltest._base.written import several
-from caltest.errors import InvalidPredictionsError, StatisticError, nth
+from caltest.errors import InvalidPredictionsError, spelt, StatisticError, nth
 
 #: Text with more levels than these, and than half of the rows, names the rows.
 MOST_LEVELS = 20
@@ -161,8 +162,11 @@ def as_features(values: object, n: int | None, *, leave_ids: bool = False) -> Fe
     columns = tuple(c for c in columns if not (leave_ids and identifies(c)))
     if not columns:
         raise InvalidPredictionsError(
-            f"features: of {', '.join(table)} each names, numbers or times the rows, and no column "
-            "is left to search; one that shall be searched all the same is named in features="
+            spelt(
+                f"no column is left to search: {', '.join(table)} only names, numbers or times the "
+                "rows. Name what is to be searched all the same, "
+                f"features={','.join(table)!r} (--features {shlex.quote(','.join(table))})"
+            )
         )
     for column in columns:
         if column.values.size != n:

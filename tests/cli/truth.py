@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 850 tables of 85 kinds, names known and foreign.
+"""Files whose right reading is known: 890 tables of 89 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 850
+FILES = 890
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -1038,6 +1038,56 @@ def two_events(d: Draw) -> Case:
     return case
 
 
+def young_loans(d: Draw) -> Case:
+    """Loans of 24 months, of which those of the last year are not mature; and days overdue."""
+    d.n = 4000
+    p = np.round(d.rng.beta(1.0, 12.0, d.n), 4)
+    month = d.rng.integers(0, 24, d.n)
+    old = month < 12
+    y = (d.rng.random(d.n) < p) * np.where(old, 1, d.rng.random(d.n) < 0.4)
+    late = np.where(y == 1, d.rng.integers(90, 200, d.n), d.rng.integers(0, 60, d.n))
+    cells = {d.p_name: p, d.y_name: y.astype(int), "max_dpd": late, "mature": old.astype(int)}
+    cells |= {"month": [f"{2022 + k // 12}-{1 + k % 12:02d}" for k in month]}
+    return Case("young loans", cells, p[old], y.astype(int)[old], d.base)
+
+
+def years_beside_months(d: Draw) -> Case:
+    """A horizon in years that is given beside follow-up in months, with many events after it."""
+    d.n, d.risk = 1000, np.round(d.rng.beta(2.0, 5.0, 1000), 4)
+    months = 60.0 * d.rng.exponential(1.0, d.n) / -np.log1p(-np.minimum(d.risk, 0.999))
+    seen, months = (months < 110.0).astype(int), np.maximum(np.minimum(months, 110.0), 0.1).round(1)
+    first = {"probs": "risk_5y", "event": "died", "time": "months", "horizon": "5"}
+    cells = {"risk_5y": d.risk, "months": months, "died": seen}
+    case = Case("years beside months", cells, d.risk, seen, first)
+    case.holds = ("risk_5y is the risk by time 60",)
+    case.followup = months, seen, 60.0
+    return case
+
+
+def revised_forecasts(d: Draw) -> Case:
+    """Daily forecasts of questions, each of which begins on another day."""
+    k, t = 90, 12
+    p = np.clip(d.rng.random((k, 1)) + d.rng.normal(0, 0.05, (k, t)), 0.01, 0.99).round(4)
+    y, begun = (d.rng.random(k) < p[:, 0]).astype(int), np.arange(k) * 3
+    days = np.datetime64("2024-01-01") + begun[:, None] + np.arange(t)
+    cells = {"question": np.repeat(np.arange(k), t), "day": days.ravel().astype(str)}
+    cells |= {d.p_name: p.ravel(), d.y_name: np.repeat(y, t)}
+    case = Case("revised forecasts", cells, p.ravel(), np.repeat(y, t), d.base, subsets=True)
+    case.holds = ("all rows are meant, clustered by question",)
+    return case
+
+
+def lost_rain(d: Draw) -> Case:
+    """Rain at two lead times, of which a user wants one, and marks where it was not measured."""
+    mm = d.rng.gamma(0.6, 3.0, 600).round(1)
+    p, lead = np.round(d.rng.random(600), 4), np.tile([24, 48], 300)
+    mm = np.where(d.rng.random(600) < 0.03, -99.0, mm)
+    known = (mm > -99.0) & (lead == 24)
+    cells = {d.p_name: p, "mm": mm, "lead": lead}
+    first = {"probs": d.base["probs"], "label": "mm >= 0.2", "where": "mm > -99 AND lead = 24"}
+    return Case("lost rain", cells, p[known], (mm >= 0.2)[known].astype(int), first)
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -1052,6 +1102,7 @@ KINDS: list[Callable[[Draw], Case]] = [
     tenths_in_words, cents, votes, ensemble, named_threshold, code_of_three, named_survival,
     stray_column, verdict_beside_answer, opponents, two_thresholds,
     code_of_no_class, findings, versions, listed_logs, weeks, two_events,
+    young_loans, years_beside_months, revised_forecasts, lost_rain,
 ]  # fmt: skip
 
 
