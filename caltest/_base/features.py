@@ -26,7 +26,7 @@ from caltest._base.arrays import (
     opened,
 )
 from caltest._base.written import several
-from caltest.errors import InvalidPredictionsError, spelt, StatisticError, nth
+from caltest.errors import InvalidPredictionsError, StatisticError, nth, spelt
 
 #: Text with more levels than these, and than half of the rows, names the rows.
 MOST_LEVELS = 20

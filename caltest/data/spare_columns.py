@@ -607,7 +607,7 @@ def dependent_rows(rows: Rows) -> Question | None:
 #: Values of a column on which lines are fitted, at least, and lines, at most; the probability by
 #: chance below which they are a trend, and the standard errors by which residuals of one value may
 #: still be alike beside it.
-LINE_VALUES, MOST_LINES, TREND_CHANCE, LEFT_SCORE = 6, 10, 0.001, 1.5
+LINE_VALUES, MOST_TREND_LINES, TREND_CHANCE, LEFT_SCORE = 6, 10, 0.001, 1.5
 
 
 def _trend(residuals: FloatArray, column: Column) -> FloatArray | None:
@@ -623,7 +623,7 @@ def _trend(residuals: FloatArray, column: Column) -> FloatArray | None:
     groups = codes(column.coded[0])
     size = np.bincount(groups).astype(np.float64)
     k = len(size)
-    lines = min(k // LINE_VALUES, MOST_LINES)
+    lines = min(k // LINE_VALUES, MOST_TREND_LINES)
     if lines < 1:
         return None
     mean = np.bincount(groups, residuals) / size
