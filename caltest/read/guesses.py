@@ -246,6 +246,8 @@ class Head:
             return odds
         known = [n for n in numbers if FAMILY.fullmatch(n)]
         families = [f for f in self.families(numbers) if not {*f} & {*known}]
+        if len(known) > 2 and not self.sum_to_one(known):
+            known = self.with_labels(known)
         # Columns that do not sum to 1 are models of one event rather than its classes
         if len(known) > 1 and not self.sum_to_one(known) and self.are_models(known):
             mean = self.mean_of_members(known)
@@ -366,6 +368,19 @@ class Head:
         if name in self.numbers and sql.startswith("CASE") and self.is_american_odds(name):
             return f"{name} in American odds is the prediction"
         return said.get(sql, f"{sql} is the prediction")
+
+    def with_labels(self, names: Sequence[str]) -> list[str]:
+        """Return those columns of a family that a column of words is called after, or all.
+
+        ``names`` are the columns. The others are left out, such as ``p_value``, if all words of a
+        column are ends of names, and the columns of these ends sum to 1 in every row.
+        """
+        ends = [key(end) for end in ends_of(names)]
+        for words in (self.keys(n) for n in self.words):
+            kept = [name for name, end in zip(names, ends, strict=True) if end in words]
+            if len(words) == len(kept) > 1 and self.sum_to_one(kept):
+                return kept
+        return [*names]
 
     def are_models(self, names: Sequence[str]) -> bool:
         """Return whether columns of predictions that do not sum to 1 are each of one event.

@@ -31,7 +31,7 @@ from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
 from caltest.data.followup import Followup
 from caltest.data.labels import rows_of_votes
-from caltest.data.numbers import as_probabilities
+from caltest.data.numbers import as_probabilities, sum_tolerance
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, in_a_file
 from caltest.read.contract import (
     CONFIDENCES,
@@ -480,9 +480,9 @@ class EvaluatedCells:
                     f"{self.name(column)} holds true and false, which are classes: probabilities "
                     "are numbers in [0, 1]"
                 )
-        listed = [self.numbers(column) for column in columns]
         if len(columns) > 2 and not (self.wanted.from_logits or self.wanted.multilabel):
-            self._refuse_no_class(np.column_stack(listed))
+            self._refuse_no_class()
+        listed = [self.numbers(column) for column in columns]
         if not self.wanted.from_logits:
             for column, values in zip(columns, listed, strict=True):
                 self._check_scale(column, values, len(columns) > 1)
@@ -493,45 +493,45 @@ class EvaluatedCells:
             self._refuse_cumulative(stacked)
         return stacked
 
-    def _refuse_no_class(self, probs: FloatArray) -> None:
-        """Raise InvalidPredictionsError for a column that is called like a class and holds none.
+    def _refuse_no_class(self) -> None:
+        """Raise DoubtfulInputError for a column that is called like a class and holds none.
 
-        Such as ``p_value`` beside ``p_cat`` and ``p_dog``: no row has its label, and all rows sum
-        to 1, or 100, without it and not with it. ``probs`` (n, K) are the numbers of the K columns,
-        as they are written. The error names the other columns, one reading for each column that may
-        be left out. Nothing is raised without labels, for fewer than 20 rows, and for
-        ``renormalise`` with ``as_is``.
+        Such as ``p_value`` beside ``p_cat`` and ``p_dog``: no row has its label, and rows sum to 1,
+        or 100, without it and not with it. It may hold text. The error names the other columns, in
+        one reading for each column that may be left out. Nothing is raised without labels, for
+        fewer than 20 rows, and with the option ``as_is``.
         """
         words = words_of(self.frame["label:0"]) if self.of("label") else None
-        if (
-            words is None
-            or len(probs) < ROWS_OF_SUMS
-            or self.wanted.renormalise & self.wanted.as_is
-        ):
+        if words is None or self.frame.height < ROWS_OF_SUMS or self.wanted.as_is:
             return
+        columns = self.of("probs")
+        probs = np.full((self.frame.height, len(columns)), np.nan)
+        for j, column in enumerate(columns):
+            with suppress(InvalidPredictionsError):
+                probs[:, j] = self.numbers(column)
         seen = {key(word) for word in words.unique().drop_nulls().to_list()}
         names = [*map(str, self.wanted.classes or self.chosen.classes or ())]
-        ends = [key(name) for name in names] if len(names) == probs.shape[1] else []
-        lacking = [j for j in range(probs.shape[1]) if not (ends and {ends[j]} & seen)]
-        told = seen <= {*ends}
-        if _sum_to_one(probs) or not (told or 3 <= len(seen) < probs.shape[1]):
+        ends = [key(name) for name in names] if len(names) == len(columns) else []
+        lacking = [j for j in range(len(columns)) if not (ends and {ends[j]} & seen)]
+        told, off = seen <= {*ends}, _off_one(probs)
+        scale = 100.0 if np.nanmax(probs, initial=0.0) > 1.0 + BEYOND else 1.0
+        if off <= sum_tolerance(probs / scale)[0] or not (told or 3 <= len(seen) < len(columns)):
             return
-        tried = [[j] for j in lacking] + [lacking] * (1 < len(lacking) < probs.shape[1] - 1)
-        out = [left for left in tried if _sum_to_one(np.delete(probs, left, axis=1))]
-        sql, named = [self.sql(column) for column in self.of("probs")], bool(self.wanted.classes)
-        readings = []
+        tried = [[j] for j in lacking] + [lacking] * (1 < len(lacking) < len(columns) - 1)
+        rest = {tuple(left): _off_one(np.delete(probs, left, axis=1)) for left in tried}
+        out = [left for left, gap in rest.items() if gap <= min(NOT_ONE, off / 4.0)]
+        sql, readings = [self.sql(column) for column in columns], []
         for left in out:
             kept = [j for j in range(len(sql)) if j not in left]
             options: dict[str, Any] = {"probs": ", ".join(sql[j] for j in kept)}
+            named = bool(self.wanted.classes)
             options |= {"classes": ",".join(names[j] for j in kept)} if named else {}
             options |= {"renormalise": None} if self.wanted.renormalise else {}
-            which = " and ".join(sql[j] for j in left)
-            readings.append(
-                Reading(options, "" if told and len(out) == 1 else f"{which} is no class")
-            )
+            when = f"{' and '.join(sql[j] for j in left)} is no class"
+            readings.append(Reading(options, "" if told and len(out) == 1 else when))
         if readings:
             which = " or ".join(" and ".join(sql[j] for j in left) for left in out)
-            raise InvalidPredictionsError(
+            raise DoubtfulInputError(
                 f"rows of {self.chosen.name('probs')} sum to 1 without {which} only, which no row "
                 f"of {self.name('label:0')} is called after: it is no class",
                 readings,
@@ -1292,11 +1292,15 @@ def _n_common_words(sql: str, name: str) -> int:
     return len({*key(sql).split("_")} & {*key(name).split("_")})
 
 
-def _sum_to_one(probs: FloatArray) -> bool:
-    """Return whether all rows of numbers (n, K), none below 0, sum to 1, or to 100, within 2 %."""
+def _off_one(probs: FloatArray) -> float:
+    """Return the largest distance of the sum of a row of numbers (n, K) from 1, or 100 of 100.
+
+    It is infinite for numbers below 0, missing ones, and one column.
+    """
+    if probs.shape[1] < 2 or not probs.min(initial=0.0) >= 0.0:
+        return float("inf")
     sums = probs.sum(axis=1)
-    near = (np.allclose(sums, scale, rtol=0.0, atol=NOT_ONE * scale) for scale in (1.0, 100.0))
-    return bool(probs.shape[1] > 1 and probs.min(initial=0.0) >= 0.0 and any(near))
+    return float(min(np.abs(sums / scale - 1.0).max() for scale in (1.0, 100.0)))
 
 
 def _at(values: Any, places: IntArray) -> Any:

@@ -922,8 +922,12 @@ def stray_column(d: Draw) -> Case:
     P, k = _classes(d, 3)
     ends = np.array(["cat", "dog", "fox"])
     cells: dict[str, Any] = {f"p_{end}": P[:, j] for j, end in enumerate(ends)}
-    stray = str(d.rng.choice(["p_value", "prob_mass", "p_rank"]))
-    noise = d.rng.integers(1, 50, d.n) if stray == "p_rank" else np.round(d.rng.random(d.n), 4)
+    stray = str(d.rng.choice(["p_value", "prob_mass", "p_rank", "p_id"]))
+    noise: Any = np.round(d.rng.random(d.n), 4)
+    noise = d.rng.integers(1, 50, d.n) if stray == "p_rank" else noise
+    noise = [f"a{j}" for j in range(d.n)] if stray == "p_id" else noise
+    if d.rng.random() < 0.3:
+        cells = {name: np.round(100 * p, 2) for name, p in cells.items()}
     return Case("stray column", cells | {stray: noise, "label": ends[k]}, P, k, {}, holds=("",))
 
 
