@@ -289,7 +289,7 @@ def read_file(path: Any, options: dict[str, Any], reader: Callable[..., Any] | N
 
 
 #: Options that may differ between files, with the options that name them for one file.
-OF_ONE_FILE_ALONE = {"probs": "probs_of", "label": "label_of"}
+OF_ONE_FILE_ALONE = {"probs": "probs_of", "label": "label_of", "ids": "ids_of"}
 
 ModelReader: TypeAlias = "Callable[[Any, dict[str, Any]], Any]"
 
@@ -320,6 +320,32 @@ def read_models(
     except InvalidPredictionsError as error:
         raise _in_one_question(error, files, options, reader, missing or {}) from None
     return common_rows(data) if options["ids"] and options["drop_missing"] else data
+
+
+def ids_of_files(files: Sequence[Path], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options ``ids`` and ``ids_of`` that name the rows of all ``files``, as they are.
+
+    Without ``ids`` these are a column that all files have, or columns of other names that hold the
+    same words, each once; ``ids`` is None if there are none. ``options`` are the values of the
+    command's options by Python name.
+    """
+    from caltest.read.expressions import quoted
+    from caltest.read.files import renamed_ids, shared_ids
+
+    own = tuple(options.get("ids_of") or ())
+    if options["ids"] or own:
+        return {
+            "ids": options["ids"] or _named_for(own[0], own[0].partition("=")[0]),
+            "ids_of": own,
+        }
+    if (shared := shared_ids(files)) is not None:
+        return {"ids": shared, "ids_of": own}
+    names = renamed_ids(files)
+    if not names:
+        return {"ids": None, "ids_of": own}
+    columns = [quoted(name) for name in names]
+    others = zip(files[1:], columns[1:], strict=True)
+    return {"ids": columns[0], "ids_of": tuple(f"{path}={column}" for path, column in others)}
 
 
 def _refuse_other_files(files: Mapping[str, Any], options: Mapping[str, Any]) -> None:

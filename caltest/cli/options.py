@@ -414,6 +414,8 @@ ROW_OPTIONS = options_of(
 OWN_COLUMNS = options_of(
     option("--probs-of", multiple=True, metavar="FILE=EXPR", group="Input",
            help="Probabilities of one file, if not as in the others."),
+    option("--ids-of", multiple=True, metavar="FILE=EXPR", group="Design", rare=True,
+           help="Names of the rows of one file, if not as in the others."),
     option("--label-of", multiple=True, metavar="FILE=EXPR", group="Input", rare=True,
            help="Outcome of one file, if not as in the others."),
 )  # fmt: skip

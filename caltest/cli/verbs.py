@@ -28,6 +28,7 @@ from caltest.cli.inputs import (
     check_out,
     clusters_call,
     finish,
+    ids_of_files,
     leniency,
     own_options,
     read,
@@ -554,7 +555,6 @@ def _models_of(
     of the command's options by Python name. Refusal, an error of the command line, unless there are
     two models.
     """
-    from caltest.read.files import shared_ids
     from caltest.read.model_rows import read_each, read_forecasters, refuse_other_rows
 
     models = options.pop("models")
@@ -582,7 +582,7 @@ def _models_of(
     if unpaired:
         _refuse_shared(files, options)
     else:
-        options["ids"] = options["ids"] or shared_ids(files)
+        options |= ids_of_files(files, options)
     data = read_models(dict(zip(names, files, strict=True)), options)
     if not unpaired and options["ids"] is None:
         refuse_other_rows(names, files, [*data.values()], read_with)
@@ -698,7 +698,6 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
     the values of all other options by Python name. It returns (result or text to print, exit code):
     0 passed, 1 failed, 3 cannot tell.
     """  # noqa: D301
-    from caltest.read.files import shared_ids
     from caltest.read.model_rows import refuse_other_rows
 
     check_out(options | {"file": file, "against": against})
@@ -726,7 +725,7 @@ def gate(file: tuple[Path, ...], against: Path | None, unpaired: bool, **options
         words = "--against is compared row by row with one FILE, or say --unpaired"
         raise Refusal(words, Reading({"unpaired": True}, "the rows are of other observations"))
     else:
-        options["ids"] = options["ids"] or shared_ids(files)
+        options |= ids_of_files(files, options)
         data = read_models(dict(zip(names, files, strict=True)), options, missing=missing)
         if options["ids"] is None:
             refuse_other_rows(names, files, [*data.values()], reader_of_ids(options))

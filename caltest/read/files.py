@@ -987,6 +987,28 @@ def shared_ids(sources: Iterable[object]) -> str | None:
     return None
 
 
+def renamed_ids(sources: Sequence[object]) -> list[str]:
+    """Return the names of the columns that name the rows of each source with the same words, or [].
+
+    Sources are files or tables. The columns hold text, each word once, and are called otherwise; []
+    unless there is exactly one such column of each.
+    """
+    with ExitStack() as stack:
+        frames = [stack.enter_context(table_of(s, Wanted()))[0].frame for s in sources]
+        listed: list[dict[str, frozenset[str]]] = []
+        for frame in frames:
+            text = [n for n, kind in frame.collect_schema().items() if str(kind) == "String"]
+            cells = frame.select(text).collect()
+            whole = [n for n in text if cells[n].n_unique() == cells.height and cells.height]
+            listed.append({n: frozenset(map(str, cells[n].to_list())) for n in whole})
+    found = []
+    for name, words in listed[0].items():
+        alike = [[n for n, other in columns.items() if other == words] for columns in listed[1:]]
+        if all(len(names) == 1 for names in alike):
+            found.append([name, *(names[0] for names in alike)])
+    return found[0] if len(found) == 1 else []
+
+
 def lent_labels(
     paths: Iterable[Path], labels: Mapping[Path, str | None]
 ) -> dict[Path, dict[str, LabelFile]]:

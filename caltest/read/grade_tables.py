@@ -582,7 +582,11 @@ def read_forecasts(
     import polars as pl
 
     with count_table(source, sheet, decimal) as table:
-        wanted = {"ids": ids, "time": time, "probs": probs or _probability(table)}
+        wanted = {
+            "ids": ids,
+            "time": time,
+            "probs": probs or _probability(table, (ids, time, label, groups)),
+        }
         wanted |= {"label": label} if label else {}
         wanted |= {"groups": groups} if groups else {}
         found: dict[str, Term] = {}
@@ -622,7 +626,7 @@ def read_forecasts(
     )
 
 
-def _probability(table: CountTable) -> str:
+def _probability(table: CountTable, taken: Sequence[str | None]) -> str:
     """Return the one column that is known as a probability by its name, such as "p", as SQL.
 
     ``table`` is the open table (rows as a lazy polars frame). InvalidPredictionsError if there is
@@ -636,7 +640,21 @@ def _probability(table: CountTable) -> str:
             f"the forecast could be {' or '.join(fit)}",
             [Reading({"probs": quoted(name)}, f"{name} is meant") for name in fit],
         )
+    head = table.table.frame.head(10_000).collect()
+    likely = []
+    free = [n for n in table.names if n not in taken and quoted(n) not in taken]
+    for name in (n for n in free if head[n].dtype.is_numeric()):
+        cells = head[name].drop_nulls()
+        low, high = (float(cells.min() or 0.0), float(cells.max() or 0.0)) if len(cells) else (0, 0)  # type: ignore[arg-type]
+        if low >= 0.0 and cells.n_unique() > 2 and high <= 100.0:
+            percent = high > 1.0
+            likely.append(
+                Reading(
+                    {"probs": f"{quoted(name)} / 100" if percent else quoted(name)},
+                    f"{name} is the forecast" + " in percent" * percent,
+                )
+            )
     raise InvalidPredictionsError(
         f"no column is called as a probability, among {', '.join(table.names)}: name it",
-        [Reading({"probs": "COLUMN"})],
+        likely or [Reading({"probs": "COLUMN"})],
     )

@@ -353,11 +353,6 @@ def refuse_shared(
                 "outcome in both: these rows are no independent observations",
                 [Reading(options, f"rows of one {column} are the same observation")],
             )
-    names = [str(getattr(source, "name", "one file")) for source in sources]
-    if not columns and (doubled := _doubled_id(names, sources)):
-        raise DoubtfulInputError(
-            f"{doubled}: rows of one id in both files are no independent observations"
-        )
     rows = [read(source, None) for source in sources]
     if same_outcomes(rows[0].labels, rows[1].labels):
         raise DoubtfulInputError(

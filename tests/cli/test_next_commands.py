@@ -539,3 +539,30 @@ def test_missing_options_are_named_together(forecasts_file, run):
 def forecasts_file(tmp_path):
     """A file of forecasts, which is not read."""
     return write(tmp_path / "f.csv", question=[1, 1], day=[1, 2], p=[0.4, 0.5])
+
+
+def test_a_forecast_of_another_name_is_offered_to_revisions(tmp_path, run):
+    rng = np.random.default_rng(2)
+    steps = np.clip(50 + 5 * rng.normal(size=(40, 6)).cumsum(axis=1), 1, 99).round().astype(int)
+    file = write(tmp_path / "f.csv", question=np.repeat([f"q{i}" for i in range(40)], 6),
+                 day=np.tile(np.arange(6), 40), forecast=steps.ravel())  # fmt: skip
+    call = ("revisions", file, "--ids", "question", "--time", "day")
+    ((line, words),) = commands_of(run(*call)[2])
+    assert line.startswith("if forecast is the forecast in percent: ")
+    code, _, err = run(*words)
+    assert code == 0, err
+
+
+def test_ids_of_other_names_in_two_files_are_matched_by_their_words(tmp_path, rng, run):
+    p = rng.uniform(0.05, 0.95, 400).round(3)
+    y, order = (rng.random(400) < p) * 1, rng.permutation(400)
+    ids = np.array([f"r{i}" for i in range(400)])
+    new = write(tmp_path / "n.csv", ref=ids, p=p, y=y)
+    old = write(tmp_path / "o.csv", case=ids[order], p=(p**2)[order], y=y[order])
+    code, out, err = run("compare", new, old)
+    assert code == 0, err
+    assert "ids from ref" in out
+    assert "ids from case" in out
+    assert "n is better calibrated" in out
+    named = run("compare", new, old, "--ids", "ref", "--ids-of", f"{old}=case")[1]
+    assert named == out
