@@ -576,7 +576,8 @@ def shared_months(rng):
     """Return rows of days with shared outcomes, the last days marked."""
     days = size(rng, 30, 1000)
     p = expit(rng.normal(-1, 1, days))
-    y, day = np.repeat(events(p, rng), 5), np.repeat(np.arange(days), 5)
+    day, alone = np.repeat(np.arange(days), 5), rng.random(5 * days) < 0.3
+    y = np.where(alone, events(p[day], rng), events(p, rng)[day])
     words = np.array([f"2024-{1 + k // 100:02d}-{k % 100:02d}" for k in range(days)])[day]
     return labelled(np.repeat(p, 5), y, rng, day=words, phase=day > days // 2)
 

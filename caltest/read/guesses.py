@@ -1033,7 +1033,8 @@ class Head:
         found = list[tuple[Options, str]]()
         n = self.frame.height
         whole = {name for name, v in self.numbers.items()
-                 if (v % 1 == 0).all() and v.min() == 1.0 and v.max() < n / 2}  # fmt: skip
+                 if (v % 1 == 0).all() and v.min() == 1.0 and v.max() < n / 2
+                 and self.frame.schema[name].is_numeric()}  # fmt: skip
         whole = {name for name in whole if not {*key(name).split("_")} & PREDICTED}
         for name in (c for c in self.numbers if c in whole and c not in self.two):
             for group in (c for c in self.free if c != name):
@@ -1041,15 +1042,12 @@ class Head:
                 each = (
                     self.frame.lazy()
                     .group_by(group)
-                    .agg(size.alias("n"), rank.n_unique().alias("k"), rank.max().alias("m"))
+                    .agg(size.alias("::n"), rank.n_unique().alias("::k"), rank.max().alias("::m"))
                 )
-                races = each.filter(pl.col("n") > 1).collect()
-                ranked = ((races["n"] == races["k"]) & (races["n"] == races["m"])).sum()
-                if (
-                    races.height > 1
-                    and races["n"].sum() > n / 2
-                    and ranked >= RANKED * races.height
-                ):
+                races = each.filter(pl.col("::n") > 1).collect()
+                size_of = races["::n"]
+                ranked = ((size_of == races["::k"]) & (size_of == races["::m"])).sum()
+                if races.height > 1 and size_of.sum() > n / 2 and ranked >= RANKED * races.height:
                     said = f"{name} = 1, one row of each {group}, is the event"
                     found.append(({"label": f"{quoted(name)} = 1"}, said))
                     break

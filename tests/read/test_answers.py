@@ -609,3 +609,13 @@ def test_the_most_frequent_code_may_be_the_one_that_is_not_known(label):
     code = np.where(rng.random(1200) < 0.45, "VUS", known)
     where = [({"where": "c <> 'VUS'"}, "the outcome is not known there")]
     assert refusal({"p": p, "c": code}, "where it is VUS", label=label) == where
+
+
+def test_ranks_that_are_text_or_grouped_by_a_column_called_n_do_not_stop_the_suggestions():
+    rng = np.random.default_rng(14)
+    wins = rng.integers(0, 2, 60).astype(bool)
+    columns = {
+        "Dem %": [f"{k}%" for k in rng.integers(1, 25, 60)], "n": np.arange(60) // 4,
+        "place": np.tile([1, 2, 3, 4], 15), "Winner": np.where(wins, "Democrat", "Republican"),
+    }  # fmt: skip
+    assert any("Democrat" in options.get("label", "") for options, _ in suggestions(columns))
