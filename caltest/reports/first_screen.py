@@ -123,6 +123,8 @@ def first_screen(f: Findings) -> FirstScreen:
     signed = _signed(f)
     parts = _parts(f)
     word, tone = CHIPS[f.audit.verdict]
+    if f.audit.verdict is AuditVerdict.CANNOT_TELL and _certain(f, parts):
+        word = "CANNOT TELL OVERALL"
     in_units = [row.detail for row in f.audit.rows if row.promise is not None]
     return FirstScreen(
         word=word,
@@ -596,7 +598,7 @@ def _situation(
         levels_pvalue=levels,
         slopes_pvalue=slopes,
         apart=tuple(p.name for p in parts if p.at_least > 0.0) if f.grouped is not None else (),
-        above=tuple(p.name for p in parts if p.tone == "bad") * (f.grouped is not None),
+        above=_certain(f, parts),
         common_slope=common,
         mean=ends,
         slope=slope,
@@ -609,6 +611,15 @@ def _situation(
         better=comparison is not None and comparison.verdict is ComparisonVerdict.SECOND_BETTER,
         alpha=audit.alpha,
     )
+
+
+def _certain(f: Findings, parts: tuple[PartLine, ...]) -> tuple[str, ...]:
+    """Return the names of subgroups that are certainly above the tolerance, or without one wrong.
+
+    ``parts`` are the lines of subgroups or classes, ``f`` holds data, audit and settings; () for
+    classes.
+    """
+    return tuple(p.name for p in parts if p.tone == "bad") if f.grouped is not None else ()
 
 
 def _intercept(f: Findings) -> float:
@@ -675,25 +686,15 @@ def _by_group(f: Findings) -> tuple[float, float, float]:
 def _by_followed_site(f: Findings) -> tuple[float, float, float]:
     """Return (p of one level, p of one slope, common slope) over the sites of rows with follow-up.
 
-    The p-values are of Cochran's Q of calibration-in-the-large and of the slopes, weighted by the
-    standard errors behind their intervals; the common slope is the weighted mean. ``f`` holds data,
-    audit and settings. (NaN, NaN, NaN) where fewer than two sites have a finite fit.
+    The p-values are of Cochran's Q of calibration-in-the-large and of the slopes; the common slope
+    is their weighted mean. ``f`` holds data, audit and settings. (NaN, NaN, NaN) where fewer than
+    two sites have a finite fit.
     """
     sites = first_of_kind(FollowedSites, f.sections)
     if sites is None and f.grouped is not None:
         with suppress(StatisticError):
             sites = FollowedSites.of(f.grouped, f.view.lens, f.level)
-    if sites is None or len(sites.site) < 2:
-        return nan, nan, nan
-    p_values, mean = list[float](), nan
-    pairs = (sites.in_the_large, sites.in_the_large_interval), (sites.slope, sites.slope_interval)
-    for values, intervals in pairs:
-        at, length = np.array(values), np.ptp(np.array(intervals), axis=1)
-        weights = (2.0 * ndtri(0.5 + sites.level / 2.0) / length) ** 2
-        mean = float(np.average(at, weights=weights))
-        q = float((weights * (at - mean) ** 2).sum())
-        p_values.append(float(chdtrc(at.size - 1, q)))
-    return p_values[0], p_values[1], mean
+    return (nan, nan, nan) if sites is None else sites.homogeneity
 
 
 def within_sites(data: Predictions) -> Predictions:

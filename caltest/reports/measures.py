@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from math import nan
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import ndtri, stdtrit
+from scipy.special import chdtrc, ndtri, stdtrit
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import first_of, several
@@ -29,7 +30,7 @@ from caltest.inference.reliability import View, spread
 from caltest.nulls.laws import clopper_pearson
 from caltest.results import CoxRecalibration, ReliabilityFit, Result, format_range, format_value
 from caltest.results import rendering as frames
-from caltest.results.rendering import Columns, percent, spread_of
+from caltest.results.rendering import Columns, p_is, percent, spread_of
 from caltest.statistics import (
     E50,
     E90,
@@ -494,6 +495,22 @@ class FollowedSites(Result):
             lens=lines[0].lens, level=level, n=data.n, n_classes=data.n_classes, notes=tuple(notes),
         )  # fmt: skip
 
+    @property
+    def homogeneity(self) -> tuple[float, float, float]:
+        """P of one calibration-in-the-large, p of one slope, and the mean slope, over all sites.
+
+        The p-values are of Cochran's Q, Σ w (x − x̄)², with w = 1/se² and x̄ the weighted mean; the
+        standard errors are those of the intervals. NaN, all three, for a single site.
+        """
+        found, mean = list[float](), nan
+        pairs = (self.in_the_large, self.in_the_large_interval), (self.slope, self.slope_interval)
+        for values, intervals in pairs:
+            at, length = np.array(values), np.ptp(np.array(intervals), axis=1)
+            weights = (2.0 * ndtri(0.5 + self.level / 2.0) / length) ** 2
+            mean = float(np.average(at, weights=weights))
+            found.append(float(chdtrc(at.size - 1, (weights * (at - mean) ** 2).sum())))
+        return (found[0], found[1], mean) if len(self.site) > 1 else (nan, nan, nan)
+
     def _procedure(self) -> list[str]:
         return ["Cox recalibration of every site", self.lens, f"{self._percent} intervals"]
 
@@ -509,7 +526,14 @@ class FollowedSites(Result):
         return [table]
 
     def _in_words(self) -> list[str]:
-        return [f"Each interval holds for one site ({self._percent})."]
+        said = [f"Each interval holds for one site ({self._percent})."]
+        levels, slopes, _ = self.homogeneity
+        if levels == levels:
+            said.append(
+                "Test that all sites have one value (Cochran 1954): calibration-in-the-large "
+                f"{p_is(levels)}, slope {p_is(slopes)}."
+            )
+        return said
 
 
 #: Fields of Cox's line that a site with follow-up has.

@@ -454,6 +454,7 @@ def contents(request: ReportRequest, profile: str) -> tuple[tuple[Section, ...],
         meaning = part["followed" if followed else "meaning"] + part.get("clustered", "") * (
             data.n_clusters is not None
         )
+        meaning += part.get("grouped", "") * (request.grouped is not None)
         sections.append(Section(key, title, meaning, tuple(results)))
         left_out += [o for r in results if isinstance(r, Measures) for o in r.omitted]
     left_out += [words["dependence"]] * (data.n_clusters is None)

@@ -1,7 +1,10 @@
 """Every rule of the recommendation is reached by the situation that it is for."""
 
+import numpy as np
 import pytest
+from scipy.special import expit
 
+import caltest as ct
 from caltest.reports.first_screen import RULES, Situation, recommendation
 from caltest.results import AuditVerdict as V
 
@@ -90,6 +93,22 @@ def test_a_subgroup_above_the_tolerance_is_not_told_to_wait():
     facts = {"verdict": V.CANNOT_TELL, "rejects": True, "needed": 5400, "above": ("West",),
              "apart": ("West",), "levels_pvalue": 0.001, "common_slope": 0.76}  # fmt: skip
     assert "an intercept of its own for West" in recommendation(Situation(**facts))
+
+
+@pytest.mark.filterwarnings("ignore::caltest.errors.FewClustersWarning")
+def test_a_page_with_a_subgroup_above_the_tolerance_says_so():
+    rng = np.random.default_rng(1)
+    clinic = np.repeat(np.arange(40), 25)
+    place = np.array(["north", "south", "east", "west"])[clinic % 4]
+    z = rng.normal(-1.0, 1.1, 1000)
+    true = z + 0.3 * rng.standard_normal(40)[clinic] + 0.5 * (place == "west")
+    y = (rng.random(1000) < expit(true)).astype(int)
+    run = {"tolerance": 0.048, "n_resamples": 199, "rng": 0}
+    page = ct.report(expit(1.3 * z), y, by=place, clusters=clinic, **run)
+    assert page.verdict is V.CANNOT_TELL
+    assert page.screen.word == "CANNOT TELL OVERALL"
+    assert page.screen.matters.startswith("Yes at west")
+    assert "west" in page.screen.next
 
 
 def test_many_subgroups_are_cut_short():

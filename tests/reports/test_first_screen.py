@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from conftest import one_hospital_too_low
 from scipy.special import expit
+from scipy.stats import norm
 
 import caltest as ct
 from caltest.reports.elements import PictureWords, _round, diagram
+from caltest.reports.measures import FollowedSites
 from caltest.reports.report import bins_of
 
 RUN = {"n_resamples": 199, "rng": 1}
@@ -161,6 +163,21 @@ def test_one_site_with_follow_up_is_recalibrated_alone():
     report = ct.report(data, profile="clinical", **RUN)
     assert report.screen.headline[0].startswith("Porto")
     assert report.screen.next.startswith("Recalibrate: an intercept of its own for Porto")
+    sites = next(s for s in report.sections if s.key == "sites").results[0]
+    assert sites.homogeneity[0] < 0.001 < sites.homogeneity[1]
+    assert "all sites have one value" in report.to_html()
+
+
+def test_homogeneity_of_two_sites_is_the_test_of_their_difference():
+    ends = ((-0.196, 0.196), (0.5 - 0.392, 0.5 + 0.392))  # standard errors 0.1 and 0.2
+    sites = FollowedSites(
+        site=("a", "b"), count=(9, 9), oe=(1.0, 1.0), oe_interval=ends, in_the_large=(0.0, 0.5),
+        in_the_large_interval=ends, slope=(0.0, 0.5), slope_interval=ends, lens="", level=0.95,
+        n=18, n_classes=2,
+    )  # fmt: skip
+    levels, slopes, mean = sites.homogeneity
+    assert levels == slopes == pytest.approx(2.0 * norm.sf(0.5 / np.hypot(0.1, 0.2)), rel=1e-3)
+    assert mean == pytest.approx(0.5 * 0.2)  # weights 4 : 1
 
 
 def test_several_classes_count_what_is_wrong_and_say_top_label():
