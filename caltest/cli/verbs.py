@@ -639,6 +639,8 @@ def _other(path: Path, options: dict[str, Any]) -> list[Reading]:
     try:
         read_file(path, options)
     except ct.InvalidPredictionsError as error:
+        if told := [each for each in error.readings if each.verb == "compare"]:
+            return told
         listed = [reading.options for reading in error.readings]
         if models := [str(each["by"]) for each in listed if "by" in each]:
             when = f"{models[0]} says whose prediction a row is"

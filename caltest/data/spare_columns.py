@@ -969,8 +969,9 @@ def families_of(columns: Sequence[Column]) -> list[tuple[Column, ...]]:
 
 
 #: Factor by which events are more or fewer than predicted, before columns of another event are
-#: looked for, and z of the ranks of predictions by outcomes from which on they are related.
-TIMES_OFF, RELATED = 5.0, 3.5
+#: looked for; z of the ranks of predictions by outcomes from which on they are related; and events
+#: from which on residuals are taken around their mean.
+TIMES_OFF, RELATED, SHOWN = 5.0, 3.5, 10
 
 
 def crossed_events(rows: Rows) -> Question | None:
@@ -979,41 +980,69 @@ def crossed_events(rows: Rows) -> Question | None:
     It takes five times as many events as predicted or more, or a fifth and fewer, at a chance below
     1 in 1000 (Chernoff's bound for independent outcomes, its exponent divided by the largest design
     effect). Another column of predictions has to bring the numbers closer by the same factor, or
-    another one of 0 and 1 as the outcome; and predictions and outcomes have to be related. ``rows``
-    are the predictions and outcomes, with the unused columns of the table. The result is a
-    :class:`Question` (evidence as text, with alternative readings), or None.
+    another one of 0 and 1 as the outcome; and predictions and outcomes have to be related. Where
+    Σ (y − p) is 5 standard errors from 0, numbers are also compared with the weights of a column
+    that is called so. ``rows`` are the predictions and outcomes, with the unused columns of the
+    table. The result is a :class:`Question` (evidence as text, with alternative readings), or None.
     """
     p, y = rows.risks, rows.labels
     if p is None or rows.followed or rows.n < 5:
         return None
-    w = np.ones(rows.n) if rows.weights is None else rows.weights
+    if rows.weights is not None:
+        return _crossed(rows, rows.weights, None)
+    if (question := _crossed(rows, np.ones(rows.n), None)) is not None:
+        return question
+    if abs(float((y - p).sum())) < OFF_WITHOUT * float(np.sqrt((p * (1.0 - p)).sum())):
+        return None
+    for column in rows.unused:
+        w = column.values
+        numbers = column.words is None and w.dtype.kind in "iuf" and column.complete
+        if numbers and key_of(column.name) in WEIGHT_NAMES and w.min() > 0:
+            return _crossed(rows, w.astype(np.float64), column)
+    return None
+
+
+def _crossed(rows: Rows, w: FloatArray, weights: Column | None) -> Question | None:
+    """Return the question of :func:`crossed_events` for rows with weights, or None.
+
+    ``rows`` are the predictions of two classes and their outcomes, with the unused columns of the
+    table. ``w`` (n,) are the weights, and ``weights`` the unused column that holds them, None if
+    the user named them or every row counts as one.
+    """
+    p, y = rows.risks, rows.labels
+    assert p is not None
     expected, events = float(w @ p), float(w @ (y == 1))
     off = _times(events, expected)
     if off < TIMES_OFF or expected <= 0.0:
         return None
-    scale = 1.0 if rows.weights is None else mean_weight(rows.weights)
     grown = events * np.log(events / expected) if events > 0.0 else 0.0
-    exponent = (grown - events + expected) / scale
-    if exponent < LIKELIER + np.log(2.0):
+    exponent = (grown - events + expected) / mean_weight(w)
+    least = LIKELIER + float(np.log(2.0))
+    # Around as many events as there are, unless these are too few to show whether they cluster
+    part = w * (y - p * (events / expected if (y == 1).sum() >= SHOWN else 1.0))
+    if exponent < least or exponent / design_effect(part, groups_of(rows)) < least:
         return None
-    if exponent / design_effect(w * (y - p), groups_of(rows)) < LIKELIER + np.log(2.0):
-        return None
+    more = {} if weights is None else {"weights": weights.sql}
+    counts = "" if weights is None else f", and {weights.name} how much a row counts"
     readings = []
     for column in rows.unused:
         if _are_fractions(column):
             nearer = _times(events, float(w @ column.values))
             if off >= TIMES_OFF * nearer and order_of_events(column.values, y)[1] >= RELATED:
-                readings.append(Reading({"probs": column.sql}, f"{column.name} is the prediction"))
+                when = f"{column.name} is the prediction{counts}"
+                readings.append(Reading({"probs": column.sql, **more}, when))
         elif column.complete and column.coded is not None and {*column.coded[1]} == {"0", "1"}:
             other = np.array([*map(int, column.coded[1])])[column.coded[0]]
             nearer = _times(float(w @ other), expected)
             if off >= TIMES_OFF * nearer and order_of_events(p, other)[1] >= RELATED:
-                readings.append(Reading({"label": column.sql}, f"{column.name} is the outcome"))
+                when = f"{column.name} is the outcome{counts}"
+                readings.append(Reading({"label": column.sql, **more}, when))
     if not readings:
         return None
     text = (
-        f"{rows.words('probs')} predicts {expected:.4g} events and {rows.outcome} has "
-        f"{events:.4g}: they may not belong together"
+        f"{rows.words('probs')} predicts {expected:.4g} events and {rows.outcome} has {events:.4g}"
+        + (f" if {weights.name} weights the rows" if weights is not None else "")
+        + ": they may not belong together"
     )
     return Question("crossed events", text, tuple(readings))
 

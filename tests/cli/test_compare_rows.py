@@ -147,6 +147,16 @@ def test_percents_of_one_model_are_divided_in_the_columns_of_all(tmp_path, rng, 
     assert run(*words_of(line), *FEW)[0] == 0
 
 
+def test_columns_with_outcomes_of_their_own_are_named_for_a_comparison(tmp_path, rng, run):
+    P = rng.beta(2.0, 3.0, (400, 2)).round(4)
+    cells = {f"p_{name}": P[:, j] for j, name in enumerate(("edema", "nodule"))}
+    cells |= {name: (rng.random(400) < P[:, j]) * 1 for j, name in enumerate(("edema", "nodule"))}
+    (line,) = lines_of(run("compare", write(tmp_path / "pairs.csv", **cells))[2])
+    assert "each is a model with outcomes of its own" in line
+    assert words_of(line)[-1] == "edema, nodule"
+    assert run(*words_of(line), *FEW)[0] == 0
+
+
 def test_a_column_of_models_is_named_although_nothing_else_is(tmp_path, rng, run):
     p = rng.integers(2, 20, 400) * 5
     right = np.where(rng.random(400) < p / 100, "correct", "incorrect")

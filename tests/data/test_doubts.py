@@ -298,6 +298,20 @@ def test_predictions_of_another_event_are_asked_about_with_the_column_that_has_a
     assert spare_columns.crossed_events(rows_of(rare, y, age=columns["age"])) is None
 
 
+def test_predictions_of_another_event_in_a_sample_are_told_by_its_weights():
+    rng = np.random.default_rng(5)
+    p = rng.beta(1.0, 30.0, 60_000)
+    y = (rng.random(60_000) < p).astype(int)
+    z = y * (rng.random(60_000) < 0.1)
+    kept = (y == 1) | (rng.random(60_000) < 0.1)
+    p, y, z, weight = p[kept], y[kept], z[kept], np.where(y == 1, 1, 10)[kept]
+    question = spare_columns.crossed_events(rows_of(p, z, pcvr=0.1 * p, click=y, weight=weight))
+    assert options_of(question) == [
+        {"probs": "pcvr", "weights": "weight"}, {"label": "click", "weights": "weight"}
+    ]  # fmt: skip
+    assert spare_columns.crossed_events(rows_of(p, y, pcvr=0.1 * p, weight=weight)) is None
+
+
 def test_a_second_family_of_columns_is_asked_about():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     columns = {f"raw_{k}": probs[::-1, k] for k in range(3)}
