@@ -132,8 +132,8 @@ LEAST_PERCENT, SOME_BELOW, RANKS = 50.0, 10.0, 20
 SOME_LOW = 20.0
 
 
-#: Share of groups in which a column has to rank the rows.
-RANKED = 0.95
+#: Share of groups in which a column has to rank the rows, and columns that are looked at.
+RANKED, RANKS_SOUGHT = 0.95, 20
 
 
 #: Options of a reading by name.
@@ -1032,12 +1032,12 @@ class Head:
 
         found = list[tuple[Options, str]]()
         n = self.frame.height
-        whole = {name for name, v in self.numbers.items()
-                 if (v % 1 == 0).all() and v.min() == 1.0 and v.max() < n / 2
-                 and self.frame.schema[name].is_numeric()}  # fmt: skip
-        whole = {name for name in whole if not {*key(name).split("_")} & PREDICTED}
-        for name in (c for c in self.numbers if c in whole and c not in self.two):
-            for group in (c for c in self.free if c != name):
+        names = [c for c in self.numbers if self.frame[c].dtype.is_integer() and c not in self.two]
+        names = [c for c in names if not {*key(c).split("_")} & PREDICTED]
+        for name in names[:RANKS_SOUGHT]:
+            if not self.numbers[name].min() == 1.0 < self.numbers[name].max() < n / 2:
+                continue
+            for group in [c for c in self.free if c != name][:RANKS_SOUGHT]:
                 size, rank = pl.len(), pl.col(name)
                 each = (
                     self.frame.lazy()

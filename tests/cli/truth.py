@@ -1,4 +1,4 @@
-"""Files whose right reading is known: 890 tables of 89 kinds, names known and foreign.
+"""Files whose right reading is known: 1000 tables of 100 kinds, names known and foreign.
 
 A ``Case`` has the cells of a file, the rows that are its truth (probabilities of classes, labels or
 follow-up), and the first commands of users: one who names columns as they are, and one who names
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = 890
+FILES = 1000
 #: Names that the contract knows, and names that it does not.
 KNOWN = {"p": ["p", "risk", "y_prob", "Probability"], "y": ["label", "y", "target", "Outcome"]}
 FOREIGN = {
@@ -1092,6 +1092,161 @@ def lost_rain(d: Draw) -> Case:
     return Case("lost rain", cells, p[known], (mm >= 0.2)[known].astype(int), first)
 
 
+def _feature(d: Draw, z: np.ndarray, noise: float) -> np.ndarray:
+    """Return fractions that follow z, with noise of so many standard deviations of it."""
+    x = (z - z.mean()) / z.std() + noise * d.rng.normal(size=d.n)
+    return np.round(1 / (1 + np.exp(-np.clip(x, -30, 30))), 4)
+
+
+def beside_a_fraction(d: Draw) -> Case:
+    """Predictions in percent, thousandths or basis points, beside a feature that is a fraction."""
+    d.n, risk = 1000, np.round(d.rng.beta(1.0, 2.0, 1000), 3)
+    y = (d.rng.random(d.n) < risk).astype(int)
+    name, scale, said = [
+        ("risk_pct", 100, "risk_pct in percent"), ("prob_percent", 100, "prob_percent in percent"),
+        ("pop", 100, "pop in percent"), ("score", 1000, "score "), ("pd_bp", 10_000, "pd_bp in"),
+        ("Risiko", 100, "Risiko in percent"), ("suspicion", 100, "suspicion in percent"),
+    ][d.rng.integers(7)]  # fmt: skip
+    if name in ("pop", "suspicion"):
+        risk = np.round(risk, 2)
+        y = (d.rng.random(d.n) < risk).astype(int)
+    cells = np.round(scale * risk, 1)
+    cells = cells.astype(int) if (cells % 1 == 0).all() else cells
+    noise = 1.0 if name in ("Risiko", "suspicion") else float(d.rng.choice([1.0, 3.0, 1e6]))
+    feature = _feature(d, risk, noise)
+    held = str(d.rng.choice(["frailty", "humidity", "ef", "similarity"]))
+    return Case("beside a fraction", {name: cells, held: feature, "died": y}, risk, y, {},
+                holds=(said,))  # fmt: skip
+
+
+def of_last_year(d: Draw) -> Case:
+    """Predictions of this year in percent and of the year before in fractions."""
+    d.n, z = 2000, d.rng.normal(-2.5, 1.0, 2000)
+    risk = np.round(1 / (1 + np.exp(-z)), 4)
+    y = d.rng.random(d.n) < risk
+    old = np.round(1 / (1 + np.exp(-0.7 * (z + d.rng.normal(0, 0.5, d.n)) - 1)), 4)
+    cells = {"pd_pct": np.round(100 * risk, 2), "prob_default_prev_year": old}
+    case = Case("of last year", cells | {"status": np.where(y, "D", "P")}, risk, y * 1, {})
+    case.holds = ("pd_pct in percent is the prediction",)
+    return case
+
+
+def mark_of_missing(d: Draw) -> Case:
+    """0 and 1, and one mark of a missing outcome that stands in a few rows."""
+    d.n, p = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 1)
+    mark = str(d.rng.choice(["M", "m", "missing", "X"]))
+    y, lost = (d.rng.random(d.n) < p).astype(int), d.rng.random(d.n) < 0.01
+    lost[3] = True
+    cells = {"pop12": np.rint(100 * p).astype(int), "rain": np.where(lost, mark, y.astype(str))}
+    case = Case("mark of missing", cells, p[~lost], y[~lost], {"probs": "pop12 / 100"})
+    case.first |= {"label": "rain = '1'"}
+    case.holds = ("1 is the event", "the outcome is not known there", "is a missing value")
+    return case
+
+
+def five_codes(d: Draw) -> Case:
+    """Two codes of the event, two without it, and the most frequent one, which is not known."""
+    d.n, p = 3000, np.round(d.rng.beta(0.6, 0.8, 3000), 4)
+    y, lost = (d.rng.random(d.n) < p).astype(int), d.rng.random(d.n) < 0.35
+    often, trained = d.rng.random(d.n) < 0.6, d.rng.random(d.n) < 0.4
+    known = np.where(y, np.where(often, "P", "LP"), np.where(often, "B", "LB"))
+    p_in = np.where(trained, np.clip(0.1 + 0.8 * y, 0, 1), p)
+    cells = {"qual": d.rng.gamma(3, 50, d.n).round(1), "prob_pathogenic": p_in}
+    cells |= {"p_value": d.rng.random(d.n).round(4), "clinvar": np.where(lost, "VUS", known)}
+    cells |= {"in_training": np.where(trained, "TRUE", "FALSE")}
+    kept = ~lost & ~trained
+    case = Case("five codes", cells, p[kept], y[kept], {"probs": "prob_pathogenic"})
+    case.first |= {"label": "clinvar IN ('P', 'LP')"}
+    case.holds = ("LP or P is the event", "the outcome is not known there")
+    return case
+
+
+def one_word_of_class(d: Draw) -> Case:
+    """The probability of one class, beside labels in words of which one says pending."""
+    d.n, p = 1000, np.round(d.rng.beta(1.0, 3.0, 1000), 4)
+    y, lost = (d.rng.random(d.n) < p).astype(int), d.rng.random(d.n) < 0.1
+    words = np.where(y, "fraud", "legit")
+    cells = {"p_fraud": p, "label": np.where(lost, "pending", words)}
+    case = Case("one word of class", cells, p[~lost], y[~lost], {"probs": "p_fraud"})
+    case.holds = ("fraud is the event", "the outcome is not known there")
+    return case
+
+
+def horses(d: Draw) -> Case:
+    """Places in races of eight, with decimal odds with a margin and the probability to win."""
+    races = 200
+    d.n, q = 8 * races, d.rng.dirichlet(np.full(8, 1.5), races)
+    order = np.argsort(-np.log(q) + np.log(d.rng.exponential(size=q.shape)), axis=1)
+    finish = np.argsort(order, axis=1) + 1
+    p = np.round(q.ravel(), 4)
+    cells = {"race": np.repeat(np.arange(races), 8), "runner": [f"h{k}" for k in range(d.n)]}
+    cells |= {"sp_odds": np.round(1 / np.clip(1.15 * p, 0.002, 0.95), 2), "fair_prob": p}
+    cells |= {"score": np.argsort(np.argsort(-q, axis=1), axis=1).ravel() + 1}
+    case = Case("horses", cells | {"finish": finish.ravel()}, p, (finish.ravel() == 1) * 1, {})
+    case.holds = ("fair_prob is the prediction",)
+    return case
+
+
+def score_and_probability(d: Draw) -> Case:
+    """Log-odds in wide units and their probabilities, both of names of the contract."""
+    d.n, z = 1000, np.round(d.rng.normal(0, 6, 1000), 4)
+    p = np.round(1 / (1 + np.exp(-z)), 5)
+    y = (d.rng.random(d.n) < p).astype(int)
+    cells = {"y_score": z, "y_prob": p, "y_true": y, "y_pred": (p >= 0.5) * 1}
+    case = Case("score and probability", cells, p, y, {"probs": "y_score / 100"})
+    case.holds = ("y_prob is the prediction", "log-odds is the prediction", "holds logits")
+    return case
+
+
+def suspicions(d: Draw) -> Case:
+    """Whole percents under a name that says nothing, of one or three persons."""
+    d.n, p = 1000, d.rng.integers(1, 99, 1000) / 100
+    y = (d.rng.random(d.n) < p).astype(int)
+    names = ["suspicion"] if d.rng.random() < 0.5 else ["alice", "bob", "carol"]
+    cells = {"reader": d.rng.choice(["R1", "R2", "R3"], d.n)}
+    cells |= {n: np.rint(100 * np.clip(p + d.rng.normal(0, 0.08, d.n), 0.01, 0.98)).astype(int)
+              for n in names[::-1]}  # fmt: skip
+    cells |= {names[0]: np.rint(100 * p).astype(int), "truth": y}
+    case = Case("suspicions", cells, p, y, {})
+    case.holds = (f"{names[0]} in percent", "suspicion is a probability in percent")
+    return case
+
+
+def stated_tenths(d: Draw) -> Case:
+    """Stated confidences of 5 to 10, beside the likelihood of the text and a score of it."""
+    d.n, sure = 2000, d.rng.integers(5, 11, 2000)
+    y = d.rng.random(d.n) < sure / 10
+    logs = np.round(-d.rng.gamma(4, 2, d.n) + 2.0 * y, 4)
+    cells = {"sum_logprob": np.minimum(logs, -0.1), "verbal_conf": sure}
+    cells |= {"score": _feature(d, y * 1.0, 1.0), "is_correct": np.where(y, "True", "False")}
+    case = Case("stated tenths", cells, sure / 10, y * 1, {})
+    case.holds = ("verbal_conf out of 10 is the prediction",)
+    return case
+
+
+def frost(d: Draw) -> Case:
+    """The event is an amount below a threshold."""
+    d.n, p = 1000, np.round(d.rng.beta(1.0, 1.5, 1000), 3)
+    y = (d.rng.random(d.n) < p).astype(int)
+    low = 5.0 - d.rng.exponential(3, d.n) - 0.1
+    cells = {"frost_prob": p, "tmin": np.where(y, low, 5.0 + d.rng.exponential(4, d.n)).round(1)}
+    y = (cells["tmin"] < 5.0).astype(int)
+    case = Case("frost", cells, p, y, {})
+    case.first = {"probs": "frost_prob"}
+    return case
+
+
+def patients_of_three_ends(d: Draw) -> Case:
+    """Alive, dead or lost beside two words that are no outcome."""
+    d.n, p = 2000, np.round(d.rng.beta(1.0, 1.5, 2000), 4)
+    y, lost = (d.rng.random(d.n) < p).astype(int), d.rng.random(d.n) < 0.1
+    cells = {"sex": d.rng.choice(["F", "M"], d.n), "pred": p}
+    cells |= {"state": np.where(lost, "unknown", np.where(y, "dead", "alive"))}
+    case = Case("patients of three ends", cells, p[~lost], y[~lost], {})
+    case.holds = ("dead is the event", "the outcome is not known there")
+    return case
+
+
 KINDS: list[Callable[[Draw], Case]] = [
     plain, complement, percent, words, followed, survival, censored, codes, answers, repeated,
     train, two_sets, predicted, family, cumulative, booleans, flipped, whole_percent, mixed,
@@ -1107,6 +1262,8 @@ KINDS: list[Callable[[Draw], Case]] = [
     stray_column, verdict_beside_answer, opponents, two_thresholds,
     code_of_no_class, findings, versions, listed_logs, weeks, two_events,
     young_loans, years_beside_months, revised_forecasts, lost_rain,
+    beside_a_fraction, of_last_year, mark_of_missing, five_codes, one_word_of_class, horses,
+    score_and_probability, suspicions, stated_tenths, frost, patients_of_three_ends,
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import caltest as ct
 from caltest._base.written import DependenceDoubt
 from caltest.errors import DoubtfulInputError, InvalidPredictionsError
 from caltest.read.files import read_predictions
+from caltest.read.guesses import order_gap
 from caltest.read.suggestions import _as_pattern
 
 
@@ -619,3 +620,90 @@ def test_ranks_that_are_text_or_grouped_by_a_column_called_n_do_not_stop_the_sug
         "place": np.tile([1, 2, 3, 4], 15), "Winner": np.where(wins, "Democrat", "Republican"),
     }  # fmt: skip
     assert any("Democrat" in options.get("label", "") for options, _ in suggestions(columns))
+
+
+def test_a_percentage_is_offered_beside_a_fraction_that_is_no_prediction():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.0, 2.0, 800)
+    y = (rng.random(800) < p).astype(int)
+    columns = {"risk_pct": 100 * p, "frailty": rng.random(800), "died": y}
+    assert suggestions(columns) == [({"label": "died", "probs": "risk_pct / 100"}, "")]
+    columns = {"thousand_score": np.rint(1000 * p), "similarity": rng.random(800), "died": y}
+    whens = [when for _, when in suggestions(columns)]
+    assert whens == ["thousand_score is a probability in thousandths"]
+
+
+def test_a_feature_that_ranks_outcomes_is_one_more_condition():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.0, 2.0, 800)
+    y = (rng.random(800) < p).astype(int)
+    near = np.clip(p + rng.normal(0, 0.2, 800), 0, 1)
+    for name, said in (("risk_pct", "risk_pct"), ("Risiko", "Risiko")):
+        columns = {"frailty": near, name: 100 * p, "died": y}
+        assert [when for _, when in suggestions(columns)] == [
+            f"died is the outcome and {said} in percent is the prediction",
+            "died is the outcome and frailty is the prediction",
+        ]
+
+
+def test_an_old_prediction_comes_last_and_p_values_are_none():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.0, 2.0, 800)
+    y = (rng.random(800) < p).astype(int)
+    columns = {"pd_prev": p, "pd_now": 0.5 * p + 0.5 * rng.random(800), "outcome": y}
+    whens = [when for _, when in suggestions(columns)]
+    assert whens == ["pd_now is the prediction", "pd_prev is the prediction"]
+    columns = {"p_value": rng.random(800), "risk_score": p, "outcome": y}
+    readings = refusal(columns, "p_value is the probability of one class")
+    assert readings == [({"label": "outcome", "probs": "risk_score"}, "")]
+
+
+def test_two_codes_of_an_event_are_offered_together_and_parts_of_data_are_no_outcome():
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.6, 0.8, 1200)
+    often = rng.random(1200) < 0.6
+    known = np.where(rng.random(1200) < p, np.where(often, "P", "LP"), np.where(often, "B", "LB"))
+    columns = {"phat": p, "call": known, "in_training": (p > 0.5) * 1}
+    found = suggestions(columns)
+    assert found[0] == ({"label": "call IN ('LP', 'P')", "probs": "phat"}, "LP or P is the event")
+    assert [when for _, when in found[1:]] == ["LP is the event", "P is the event"]
+
+
+def test_amounts_that_fall_with_the_predictions_are_the_event_below_a_threshold():
+    p = np.random.default_rng(3).random(200)
+    columns = {"frost_prob": p, "tmin": 10.0 - 12.0 * p}
+    ((options, _),) = suggestions(columns)
+    assert options == {"label": "tmin < NUMBER", "probs": "frost_prob"}
+
+
+def test_one_number_for_all_rows_is_an_expression():
+    columns = {"x": [1.0, None, 3.0], "y": [1, 0, 1]}
+    ((options, when),) = refusal(columns, "it uses no column", probs="0.9")
+    assert when == ""
+    assert read_predictions(columns, **options).probs[:, 1].tolist() == [0.9, 0.9, 0.9]
+
+
+def test_numbers_without_a_telling_name_that_end_early_are_percents_only_if_so():
+    ranks = {"score": [1, 5, 12], "y": [1, 0, 1]}
+    whens = [when for _, when in refusal(ranks, "score is 1|score is 5", probs="score")]
+    assert whens == ["score is in percent", "score is out of NUMBER"]
+    odds = {"price": [1.4, 5.5, 12.5], "y": [1, 0, 1]}
+    whens = [when for _, when in refusal(odds, "price is 1.4", probs="price")]
+    assert whens == ["price is in percent", "price holds decimal odds"]
+    assert refusal({"risk": [0.0, 5.0, 91.4], "y": [1, 0, 1]}, "risk is 5") == [
+        ({"probs": "risk / 100"}, "")
+    ]
+
+
+def test_areas_under_two_curves_are_compared_as_by_delong():
+    """Counted pair by pair: the placements of events and of other rows, and their variances."""
+    rng = np.random.default_rng(4)
+    y = (rng.random(60) < 0.4).astype(int)
+    p, q = np.round(rng.random(60) + 0.4 * y, 1), np.round(rng.random(60) + 0.2 * y, 1)
+    wins = [
+        (x[y == 1][:, None] > x[y == 0]) + 0.5 * (x[y == 1][:, None] == x[y == 0]) for x in (p, q)
+    ]
+    rows, columns = (wins[0].mean(axis=k) - wins[1].mean(axis=k) for k in (1, 0))
+    variance = rows.var(ddof=1) / rows.size + columns.var(ddof=1) / columns.size
+    assert order_gap(p, q, y) == pytest.approx(rows.mean() / np.sqrt(variance), rel=1e-12)
+    assert order_gap(p, p, y) == 0.0
