@@ -1054,5 +1054,20 @@ def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
             "either label. Name them instead, such as alternative=planning.Slope(0.8)"
         )
     if data.n_classes == 2:
-        return PlattScaling().fit(data), "a Platt fit to the labels"
-    return TemperatureScaling().fit(data), "a temperature fit to the labels"
+        platt = PlattScaling().fit(data)
+        return platt, f"a Platt fit to these rows, by which P(event) is {_mean_shift(platt, data)}"
+    scaled = TemperatureScaling().fit(data)
+    fitted = f"temperature {getattr(scaled.map, 'temperature', 1.0):.3g}, fitted to these rows"
+    return scaled, f"{fitted}, by which confidence is {_mean_shift(scaled, data)}"
+
+
+def _mean_shift(truth: EventProbability, data: Predictions) -> str:
+    """Return the mean distance of assumed true from predicted probabilities, in words.
+
+    It is of the likeliest class for more than two classes, else of label 1.
+    """
+    top = data.probs.argmax(axis=1) if data.n_classes > 2 else np.ones(len(data.probs), dtype=int)
+    rows = np.arange(len(data.probs))
+    distance = np.abs(np.asarray(truth(data.probs))[rows, top] - data.probs[rows, top])
+    mean = float(np.average(distance, weights=data.weights))
+    return f"off by {mean:.2g} on average"

@@ -148,7 +148,7 @@ def _unsaid(text: str, card: Card) -> str:
         if VERBOSE.get() or not many:
             kept.append(line)
     more = [several(notes - NOTES_SHOWN, "more note")] if notes > NOTES_SHOWN else []
-    more += [several(recipes - 1, "more recipe")] if recipes > 1 else []
+    more += [f"the methods of {several(recipes - 1, 'other row')}"] if recipes > 1 else []
     if more and not VERBOSE.get():
         kept.append(f"  With --verbose: {' and '.join(more)}.")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))

@@ -48,7 +48,13 @@ state changes as a whole or not at all, whenever the run ends.
 
 @click.command(cls=Verb, epilog=MONITOR_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@option("--state", required=True, type=o.TARGET, group="Input", help="File that keeps the state.")
+@option(
+    "--state",
+    required=True,
+    type=o.TARGET,
+    group="Input",
+    help="File that keeps the state of this monitor; made if new.",
+)
 @o.ROW_OPTIONS
 @o.TIMES
 @o.LENS

@@ -37,6 +37,11 @@ class Utility(ABC, Written):
         """(Smallest, largest) possible utility, for any probabilities; 0 and 1 by default."""
         return 0.0, 1.0
 
+    @property
+    def in_words(self) -> str:
+        """Unit of the utility in words; "" by default."""
+        return ""
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Costs(Utility):
@@ -118,6 +123,11 @@ class Costs(Utility):
         matrix = np.asarray(self.matrix)
         return -float(matrix.max()), -float(matrix.min())
 
+    @property
+    def in_words(self) -> str:
+        """Unit of the utility in words: minus the cost."""
+        return "minus the cost of the action taken"
+
     def __repr__(self) -> str:
         return f"Costs({np.asarray(self.matrix).tolist()})"
 
@@ -137,6 +147,15 @@ class Threshold(Utility):
     """
 
     t: float
+
+    @property
+    def in_words(self) -> str:
+        """Unit of the utility in words: the payoffs of the net benefit."""
+        loss = self.t / (1.0 - self.t)
+        return (
+            f"net benefit, +1 for an event acted on and −{loss:.3g} (t / (1 − t)) for a non-event "
+            "acted on"
+        )
 
     def __post_init__(self) -> None:
         fraction("t", self.t)

@@ -153,6 +153,7 @@ def promise(
         level=level,
         actions=actions,
         shares=shares,
+        unit=str(getattr(utility, "in_words", "")),
         n_resamples=null.n_resamples,
         ended=null.ended,
         notes=(*notes, *null.notes),

@@ -404,7 +404,7 @@ ComparisonMethod = Literal["auto", "z", "swap"]
 
 #: What each method tests, in words.
 HYPOTHESES = {
-    "z": "equal error: the squared calibration errors are equal",
+    "z": "both models have the same true squared calibration error",
     "swap": "exchangeable models: they predict alike and err alike, much more than equal error",
 }
 

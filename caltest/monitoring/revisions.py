@@ -14,6 +14,7 @@ import numpy as np
 
 from caltest._base import arrays as checks
 from caltest._base.arrays import FloatArray, IntArray
+from caltest._base.written import several
 from caltest.data.facts import are_dates, as_names, as_times, refuse_leads
 from caltest.data.numbers import as_array, as_numbers
 from caltest.errors import InvalidPredictionsError, spelt
@@ -234,16 +235,21 @@ class Revisions:
         history = np.column_stack([clock, evidence])
         every = -(-len(history) // HISTORY_POINTS)
         charge = (
-            f"each bet is charged {self.step:g} times its stake for rounding"
+            f"the e-value allows for rounding, {self.step:g} of each bet on a revision"
             if self.step
-            else "smaller moves may be rounding"
+            else "smaller changes may be rounding"
         )
+        same = int(np.count_nonzero(self._steps[1] == 0.0))
+        unchanged = f"{several(same, 'forecast')} equal to the last one count as no revision; "
         least, step = spelt("least= (--least)"), spelt("step= (--step)")
         exact = spelt("least=0 (--least 0)")
         notes = [
             *[f"{self.n_missing} rows without a forecast count as no revision"]
             * (self.n_missing > 0),
-            *[f"moves count as evidence once they add up to {self.least:g} ({least})"]
+            *[
+                f"{unchanged * (same > 0)}changes of a forecast count as evidence once they add up "
+                f"to {self.least:g} ({least})"
+            ]
             * (self.least > 0.0),
             *[
                 f"most forecasts are multiples of {self.grid:g}: {charge} ({step}; {exact} if they "

@@ -150,10 +150,11 @@ class Wanted:
             )
         if not follow and self.time is not None and self.horizon is None:
             raise InvalidPredictionsError(
-                "a time needs a horizon: the number of steps ahead, or, with an event, the time by "
-                "which it is predicted",
-                [Reading({"horizon": "1"}, "forecasts are of the next time"),
-                 Reading({"event": "EXPR", "horizon": "NUMBER"}, "rows were followed for it")],
+                "a time needs a horizon. A forecast of a series: the number of steps that it looks "
+                "ahead. Follow-up until an event: the time by which the event is predicted",
+                [Reading({"horizon": "1"}, "each row forecasts the next one, one step ahead"),
+                 Reading({"event": "EXPR", "horizon": "NUMBER"},
+                         "the time is how long each row was followed, until the event EXPR")],
             )  # fmt: skip
 
     def _refuse_beside_votes(self) -> None:

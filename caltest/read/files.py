@@ -434,7 +434,7 @@ def read_note(
         if "competing" in chosen.terms:
             parts.append(f"competing event {chosen.name('competing')}")
         horizon = chosen.name("horizon") if "horizon" in chosen.terms else str(wanted.horizon)
-        parts.append(f"followed for {chosen.name('time')} up to the horizon {horizon}")
+        parts.append(f"times from {chosen.name('time')}, horizon {horizon}")
     else:
         option = "votes" if "votes" in chosen.terms else "label"
         label = shortened([term.name for term in chosen.terms[option]])
@@ -452,7 +452,8 @@ def read_note(
             right = "that the answer is right" if chosen.about_answers else "of the event"
             parts.append(f"{shown} as the probability {right}, label {label}")
     parts += [
-        f"{option} from {shortened([term.name for term in chosen.terms[option]])}"
+        f"{'subgroups' if option == 'by' else option} from "
+        f"{shortened([term.name for term in chosen.terms[option]])}"
         for option in ("by", "clusters", "weights", "folds", "ids", "items", "strata", "features")
         if option in chosen.terms
     ]

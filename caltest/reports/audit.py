@@ -74,7 +74,7 @@ from caltest.results import (
     format_range,
     format_value,
 )
-from caltest.results.base import WORST_ALPHA, go_on
+from caltest.results.base import WORST_ALPHA, ClusterSummary, go_on
 from caltest.results.rendering import percent
 from caltest.statistics import MeanDifference, UtilityCalibration
 from caltest.tallies import AnyTally, RowsOrTally
@@ -223,6 +223,10 @@ def audited(
             agenda = [kept for question in agenda if (kept := defined(question, data))]
             answers, adjusted = _together(data, agenda, draws, alpha)
         bounded = tolerance is not None or data.followup is None
+        if not bounded:
+            tolerated = spelt("with tolerance= (--tolerance)")
+            unasked = f"with follow-up, the error has an interval only {tolerated}"
+            data = replace(data, notes=(*data.notes, unasked))
         if not data.has_rows or (bounded and not data.multilabel):
             try:
                 bounds = ErrorBounds.of(whole_rows(data), agenda[0].pairs[0], bound_alpha, draws)
@@ -499,8 +503,8 @@ def report_of(
         if tolerance is not None:
             verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
         summary.append(
-            f"With {bounds.confidence} confidence, the calibration error on new data "
-            f"({rows[0].lens}) is {bounds}{beside}"
+            f"With {bounds.confidence} confidence, the true calibration error ({rows[0].lens}, "
+            f"without sampling noise) is {bounds}{beside}"
         )
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
@@ -714,7 +718,7 @@ def _wrong(
     if main is not None:
         sentences.append(
             f"The error ({main.lens}) is {main.test.shown_estimate}; its noise floor, the mean "
-            f"under calibration, is {main.test.shown_floor}."
+            f"error of a calibrated model in such data, is {main.test.shown_floor}."
         )
     score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
     if not direction and score is not None:
@@ -738,16 +742,20 @@ def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...], doubts: Sequence[Doubt
     """
     lenses = [row.lens if row.aspect in ("classes", "ordered") else row.test.lens for row in rows]
     lenses_of: dict[str, dict[str, None]] = {}
+    said = {
+        *data.notes,
+        *doubts,
+        *(row.test.clusters.notes[0] for row in rows if row.test.clusters),
+    }
     for lens, row in zip(lenses, rows, strict=True):
         for note in row.test.notes:
-            if note not in row.detail and note not in data.notes and note not in doubts:
+            if note not in row.detail and note not in said:
                 lenses_of.setdefault(note, {})[lens] = None
     everywhere = len(set(lenses))
     notes = [note for note in data.notes if not isinstance(note, Doubt)]
+    notes += _dependence_notes(dict(zip(lenses, (row.test.clusters for row in rows), strict=True)))
     for note, at in lenses_of.items():
         notes.append(note if len(at) == everywhere else f"{', '.join(at)}: {note}")
-    if rows[0].test.clusters is not None:
-        notes.append(f"{rows[0].lens}: rows come in clusters: {rows[0].test.clusters}")
     if data.weights is not None:
         alike = f"{data.effective_n:.1f} of equal weight (effective n)"
         notes.append(f"rows are weighted, and as informative as {alike}")
@@ -758,6 +766,24 @@ def _notes(data: RowsOrTally, rows: tuple[AuditRow, ...], doubts: Sequence[Doubt
                 "that the answer is about this row: check its weight"
             )
     return notes
+
+
+def _dependence_notes(clusters: dict[str, ClusterSummary | None]) -> list[str]:
+    """Return one note with the dependence λ within clusters that each lens allows for, or [].
+
+    ``clusters`` has the summaries by lens; the clusters themselves are described once.
+    """
+    found = {lens: each for lens, each in clusters.items() if each is not None}
+    if not found:
+        return []
+    (first, summary), *others = found.items()
+    more = [
+        f"{lens}: {each.dependence_in_words}"
+        for lens, each in others
+        if each.dependence_in_words != summary.dependence_in_words
+    ]
+    said = "; ".join([f"{first}: {summary}", *more])
+    return [f"noise floors and p-values allow for dependence within clusters. {said}"]
 
 
 def _unsearched(data: RowsOrTally) -> tuple[str, ...]:
@@ -862,8 +888,8 @@ def _not_rejected(
     noticed = tolerance or noticeable_error(data)
     if row.verdict is not Finding.TOO_LITTLE_DATA:
         return AuditVerdict.CALIBRATED, (
-            "No miscalibration detected. At this sample size, errors below "
-            f"{_passing(row)} ({row.lens}) cannot be distinguished from noise."
+            "No miscalibration detected. At this sample size an observed error "
+            f"({row.lens}) of up to {_passing(row)} is compatible with calibration."
         )
     needed = int(np.ceil(data.n * max(1.0, row.critical / noticed) ** 2 / 100.0)) * 100
     return AuditVerdict.TOO_LITTLE_DATA, (

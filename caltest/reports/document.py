@@ -49,7 +49,7 @@ from caltest.results import (
     format_value,
 )
 from caltest.results import rendering as written
-from caltest.results.audits import HEADLINES, WORST_IS_SHOWN
+from caltest.results.audits import HEADLINES
 from caltest.results.base import Drawing
 from caltest.results.figures import SPREAD_EDGES
 from caltest.results.rendering import GLUED, Columns, p_is, percent, spread_of
@@ -101,7 +101,7 @@ def tables_of(result: Result) -> list[Columns]:
 def sentences(result: Result) -> list[str]:
     """Return the sentences of a result, a list, except those already at the head of the page."""
     if isinstance(result, AuditReport):
-        return [WORST_IS_SHOWN, *result.details]
+        return [*result._below, *result.details]
     return result._in_words()
 
 

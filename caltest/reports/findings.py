@@ -328,6 +328,18 @@ TestAnswer = tuple[
 ]
 
 
+#: Scores in words, by their name in a statistic.
+SCORES = {"log": "log score", "brier": "Brier score", "rps": "ranked probability score"}
+
+
+#: What tests without bins look for.
+LOOKS_FOR = {
+    "CoxScore": " (shift or slope of the log-odds)",
+    "Kuiper": " (error summed over a range of predictions)",
+    "MultiScale": " (errors in ranges of any width)",
+}
+
+
 #: Standard errors from which on lower predictions of events than of others are no chance.
 WRONG_ORDER = 5.0
 
@@ -411,7 +423,7 @@ def row_of(
     elif parts is not None:
         worst_part = parts.names[parts.worst]
         groups = _judged(data, question.pairs[0][1], parts, judged, noticed)
-        detail = _of_subgroups(groups)
+        detail = _of_subgroups(groups, judged)
     else:
         worst_part = _worst(data, question, worst)
         detail = _detail(data, question, tests, worst, worst_part, judged)
@@ -459,11 +471,13 @@ def worst_test(question: AuditQuestion, tests: Tests) -> int:
     """Return the index of the test that represents a question with several tests.
 
     It is the test with the largest lower bound of its error. Statistics without bins (``question``
-    of the kind "shape") have no common unit: there it is the one with the largest z-score.
-    ``tests`` are the results, one for each (statistic, lens) pair of the question.
+    of the kind "shape") have no common unit: there it is the one with the smallest p-value, and
+    among equal p-values the largest z-score. ``tests`` are the results, one for each (statistic,
+    lens) pair of the question.
     """
     if question.kind == "shape":
-        return max(range(len(tests)), key=lambda j: tests[j].excess / (tests[j].null_std or inf))
+        z = [test.excess / (test.null_std or inf) for test in tests]
+        return min(range(len(tests)), key=lambda j: (tests[j].pvalue, -z[j]))
     return worst_of(tests)
 
 
@@ -552,11 +566,11 @@ def _judged(
     )
 
 
-def _of_subgroups(parts: Subgroups) -> str:
+def _of_subgroups(parts: Subgroups, judged: Judged) -> str:
     """Return sentences on subgroups: the rejected ones with errors and p-values, and the worst.
 
-    The p-value of the test that all have the same miscalibration follows where it is known.
-    ``parts`` has the tests of all subgroups.
+    The test that all have the same miscalibration follows where it was made. ``parts`` has the
+    tests of all subgroups, ``judged`` the level.
     """
     wrong = {}
     for j, (name, test, p) in enumerate(zip(parts.names, parts.tests, parts.adjusted, strict=True)):
@@ -584,7 +598,10 @@ def _of_subgroups(parts: Subgroups) -> str:
         f"the worst is {worst}{error * (worst not in wrong)}."
     ]
     if parts.alike_pvalue is not None:
-        sentences.append(f"Test that all have the same miscalibration: {p_is(parts.alike_pvalue)}.")
+        differ = "It is not shown that subgroups differ in miscalibration"
+        if parts.alike_pvalue <= judged.alpha:
+            differ = "Subgroups differ in miscalibration"
+        sentences.append(f"{differ} ({p_is(parts.alike_pvalue)}).")
     return " ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in parts.remarks)])
 
 
@@ -611,26 +628,30 @@ def _detail(
         what, which, side = "Cumulative probabilities", f"that of {worst_part}", ""
         if isinstance(lens, OneVsRest):
             what, which = "Classes", worst_part
-            side = f" ({direction_of(*means_of(data, lens.c), test.estimate)})"
+            means = means_of(data, lens.c)
+            both = "too low in some ranges and too high in others: "
+            both *= not _sides(*means, test.estimate)
+            side = f" ({both}{direction_of(*means, test.estimate)})"
         return (
             f"{what}: {on_their_own(wrong, len(tests))}; the worst is "
-            f"{which}: error {test.shown_estimate}, noise floor {test.shown_floor}{side}."
+            f"{which}, error {test.shown_estimate}, noise floor {test.shown_floor}{side}."
         )
     if question.kind == "shape":
+        names = [type(statistic).__name__ for statistic, _ in question.pairs]
         parts = [
-            f"{type(statistic).__name__} {t.shown_estimate} "
+            f"{name}{LOOKS_FOR.get(name, '')} {t.shown_estimate} "
             f"(noise floor {t.shown_floor}, {p_is(t.shown_p)})"
-            for t, (statistic, _) in zip(tests, question.pairs, strict=True)
+            for t, name in zip(tests, names, strict=True)
         ]
         shared = set(tests[0].notes).intersection(*(t.notes for t in tests))
         notes = dict.fromkeys(n for t in tests for n in t.notes if n not in shared)
-        kinds = " (tests of recalibration, cumulative and local error)" * (len(tests) == 3)
-        said = [f"Without bins{kinds}: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)]
+        said = [f"Without bins: {'; '.join(parts)}.", *(f"Note: {n}." for n in notes)]
         return " ".join(said)
     if question.kind == "score" and judged.rejected:
         sure, than = ("over", "worse") if test.excess > 0 else ("under", "better")
+        score = SCORES.get(getattr(question.pairs[0][0], "score", ""), "score")
         return (
-            f"Over all class probabilities the model is {sure}confident: its score is "
+            f"Over all class probabilities the model is {sure}confident: its mean {score} is "
             f"{in_sd(abs(test.excess), test.null_std).replace('+', '')} {than} than expected if it "
             "were calibrated."
         )
@@ -642,9 +663,10 @@ def _detail(
             return f"{lens!r} asks the same as {OneVsRest(1)!r} here: no {called} {side} 0.5."
     if question.kind == "error" and _is_low(test, judged):
         return (
-            f"{question.lens}: the error {test.shown_estimate} is below the noise "
-            f"floor ({test.shown_floor}). Outcomes vary less than independent draws would. This "
-            "one-sided test does not test for that."
+            f"{question.lens}: the error {test.shown_estimate} is further below the noise "
+            f"floor ({test.shown_floor}) than chance explains, as if the model, or a "
+            "recalibration, was fitted on these rows. The p-values are for errors that are too "
+            "large."
         )
     return ""
 
@@ -687,12 +709,13 @@ def of_other_label(data: RowsOrTally) -> str:
 
 
 def on_their_own(wrong: int, tested: int, noun: str = "") -> str:
-    """Return a phrase such as "2 of 10 classes are miscalibrated on their own".
+    """Return a phrase such as "2 of 10 classes are miscalibrated by their adjusted p".
 
     ``wrong`` is 2, ``tested`` 10 and ``noun`` "classes" there; "" for no noun.
     """
     verb, whose = ("is", "its") if wrong == 1 else ("are", "their")
-    return f"{wrong} of {tested}{f' {noun}' * bool(noun)} {verb} miscalibrated on {whose} own"
+    of = f"{wrong} of {tested}{f' {noun}' * bool(noun)}"
+    return f"{of} {verb} miscalibrated by {whose} adjusted p"
 
 
 def direction_of(predicted: float, observed: float, error: float = 0.0) -> str:

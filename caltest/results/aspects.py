@@ -27,7 +27,7 @@ from caltest.results.sketches import line
 #: The columns of the table, by the attribute of a component.
 COLUMNS_OF_CLASSES = {
     "class": "name", "parameter": "parameter", "direction": "direction", "z": "z",
-    "adjusted": "adjusted", "predicted": "predicted", "observed": "observed",
+    "adjusted p": "adjusted", "predicted": "predicted", "observed": "observed",
 }  # fmt: skip
 
 
@@ -171,7 +171,12 @@ class WorstClassResult(Result):
             )
         listed = [f"{part.in_words}, {p_is(part.adjusted)}" for part in self.named]
         more = f"; and {len(listed) - WORST_PRINTED} more" * (len(listed) > WORST_PRINTED)
-        text = f"{'; '.join(listed[:WORST_PRINTED])}{more}."
+        slopes = [part for part in self.named if part.parameter == "slope"]
+        meant = " Too extreme: too near 0 and 1." * any(
+            p.direction == "too extreme" for p in slopes
+        )
+        meant += " Too timid: too near the mean." * any(p.direction == "too timid" for p in slopes)
+        text = f"{'; '.join(listed[:WORST_PRINTED])}{more}.{meant}"
         return f"{text} {self.repair_in_words}".rstrip()
 
     def _in_words(self) -> list[str]:
@@ -188,7 +193,10 @@ class WorstClassResult(Result):
             return ""
         left = dict(self.repair_pvalues).get(self.repair)
         after = "" if left is None else f" (test of the remaining error: {p_is(left)})"
-        return f"The smallest recalibration that is enough: {REPAIRS[self.repair]}{after}."
+        return (
+            "The recalibration with the fewest parameters after which no error is found is "
+            f"{REPAIRS[self.repair]}{after}."
+        )
 
 
 # ------------------------------------------------------------------------------
@@ -439,9 +447,9 @@ class RevisionTest(Result):
         shown = {
             "questions": "n_questions",
             "revisions": "n_revisions",
-            "e-value": "shown_evidence",
-            "largest": "shown_largest",
-            "p": "shown_p",
+            "e-value now": "shown_evidence",
+            "largest e-value": "shown_largest",
+            "p (1 / largest)": "shown_p",
             "revision size": "shown_effect",
         }
         return [attributes([self], shown)]
@@ -449,7 +457,7 @@ class RevisionTest(Result):
     def _card(self) -> Card:
         numbers = (
             ("largest e-value", self.shown_largest, f"alarm at {1.0 / self.alpha:g}"),
-            ("revision size", self.shown_effect, "of the change that was warranted"),
+            ("revision size", self.shown_effect, "100 % if calibrated"),
             ("questions", str(self.n_questions), f"{self.n_revisions} revisions"),
         )
         times, evidence = self.history.reshape(-1, 2).T
@@ -489,24 +497,33 @@ class RevisionTest(Result):
         return f"{100 * self.effect:.0f} % ({low:.0f} to {high:.0f} %)"
 
     def _in_words(self) -> list[str]:
-        e, at = self.shown_largest, f"the alarm level 1/alpha = {1.0 / self.alpha:g}"
+        e, at = self.shown_largest, f"the alarm level {1.0 / self.alpha:g}"
         if self.alarm:
             said = [
                 f"Revisions are predictable: the e-value reached {e}, above {at}.",
                 f"Most of the evidence says {self.direction}: {REACTIONS[self.direction]}.",
             ]
         else:
-            said = [f"No evidence of predictable revisions: the e-value reached {e}, below {at}."]
+            said = [
+                f"No evidence of predictable revisions: the largest e-value is {e}, below {at}."
+            ]
+        said += [
+            "The e-value starts at 1; if revisions are unpredictable, as those of a calibrated "
+            f"forecaster, it ever reaches {1.0 / self.alpha:g} in at most {100 * self.alpha:g} % "
+            "of records."
+        ]
         if self.effect == self.effect:
             said += [
-                f"An average revision covers {self.shown_effect} of the change that was warranted "
-                "(100 % if calibrated; less: underreaction; more: overreaction)."
+                f"Revision size ({100 * self.level:g} % interval in brackets): how far an average "
+                "revision goes of the way that the next one shows to be right. It is 100 % if "
+                "calibrated, less for underreaction, more for overreaction."
             ]
         if self.resolved > 0.0:
             ratio = self.movement / self.resolved
             said += [
-                f"Forecasts moved {ratio:.2f} times as much as their uncertainty fell; 1 is "
-                f"calibrated (e-value of excess movement {_written(self.movement_log_evidence)})."
+                f"Squared revisions add up to {ratio:.2f} times the fall of p (1 − p); if "
+                "calibrated, the expected ratio is 1 (e-value of excess movement "
+                f"{_written(self.movement_log_evidence)})."
             ]
         return said
 

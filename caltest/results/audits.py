@@ -59,7 +59,7 @@ TONES: dict[str, Tone] = {"red": "bad", "green": "good", "yellow": "ask"}
 
 
 #: The columns; all of them can be left out but the finding.
-AUDIT_COLUMNS = ("lens", "question", "worst", "error or score", "noise floor", "p", "adjusted")
+AUDIT_COLUMNS = ("lens", "question", "shown", "error or z", "noise floor", "p", "adjusted p")
 
 
 #: So many subgroups have a line each.
@@ -74,10 +74,30 @@ UNSEARCHED_NAMED = 12
 PLAIN_WIDTH = 118
 
 
-WORST_IS_SHOWN = (
-    "± is one standard deviation (sd) under calibration, the unit of scores. Rows that combine "
-    "several tests show the most significant one and the combined p-value."
+#: What a table of an audit abbreviates: sd and z; and which part of a row with several is shown.
+AUDIT_UNITS = (
+    "Noise floor: mean ± standard deviation (sd) under calibration. z: distance from it, in sd."
 )
+
+
+PART_IS_SHOWN = "Shown: {}. Adjusted p: for all tests of a row together, and for {}."
+
+
+#: Which test of a row is shown, and which of its classes and subgroups.
+SHOWN_TEST, SHOWN_PART = (
+    "the test of smallest p",
+    "the {} of largest error, by its lower bound",
+)
+
+
+#: The lenses of an audit, by the beginning of their name, in words.
+LENSES = {
+    "OneVsRest": "{}",
+    "TopK(1)": "confidence, the probability of the likeli{} class",
+    "TopK": "the likeliest few classes",
+    "Cumulative": "cumulative probabilities",
+    "Canonical": "all classes together",
+}
 
 
 #: What a finding says at length, how short, and what that means.
@@ -88,20 +108,20 @@ STARRED = (
 )
 
 
-#: Scores in sd that readers take for evidence, and what is said where they are none.
+#: z-scores that readers take for evidence, and what is said where they are none.
 LARGE_SCORE = 2.0
 
 
 SKEWED = (
-    "A score above 2 sd may still be noise if the null distribution is skewed or several scores "
-    "were computed: the p-value decides."
+    "A z above 2 sd may still be noise if the null distribution is skewed or a row has several "
+    "tests: the p-value decides."
 )
 
 
 #: Columns that go one after the other where there is no room.
 LESS_IMPORTANT = (
-    *(("p",), ("question",), ("worst",), ("noise floor",)),
-    *(("error or score",), ("adjusted",)),
+    *(("p",), ("question",), ("shown",), ("noise floor",)),
+    *(("error or z",), ("adjusted p",)),
 )
 
 
@@ -288,7 +308,8 @@ class AuditReport(Result):
         y, p, names = self.observed, self.predicted, (self.event_name or "events", "predicted")
         if y != y:
             y, p, names = self.accuracy, self.confidence, ("right in", "mean confidence")
-        return f"{rows}, {names[0]} {percent(y, p)}, {names[1]} {percent(p, y)}"
+        weighted = " (weighted)" * (self.followup is not None)
+        return f"{rows}, {names[0]} {percent(y, p)}{weighted}, {names[1]} {percent(p, y)}"
 
     def _procedure(self) -> list[str]:
         lenses = ", ".join(row.lens for row in self.rows)
@@ -342,11 +363,32 @@ class AuditReport(Result):
 
     @property
     def _below(self) -> list[str]:
-        """Notes below the table: on rows of several tests, on large z-scores without rejection."""
+        """Notes below the table: units, rows of several tests, large z-scores without rejection."""
         found = (Finding.MISCALIBRATED, Finding.IMPOSSIBLE_OUTCOME, Finding.SINGLE_ITEMS)
         scores = [r.test for r in self.rows if r.shown[2] and r.verdict not in found]
         high = any(test.excess > LARGE_SCORE * test.null_std > 0.0 for test in scores)
-        return [WORST_IS_SHOWN] * any(row.worst for row in self.rows) + [SKEWED] * high
+        parts = {"groups": "subgroup", "classes": "class", "ordered": "class"}
+        with_parts = [row for row in self.rows if row.worst]
+        shown = [SHOWN_TEST] * any(row.aspect == "shape" for row in with_parts)
+        named = dict.fromkeys(parts[row.aspect] for row in with_parts if row.aspect in parts)
+        shown += [SHOWN_PART.format(" or ".join(named))] * bool(named)
+        words = PART_IS_SHOWN.format("; ".join(shown), several(len(self.rows), "row"))
+        return [AUDIT_UNITS, *[words] * bool(shown), *[SKEWED] * high]
+
+    @property
+    def _lenses_in_words(self) -> str:
+        """Sentence that says which probabilities each lens of the table assesses."""
+        event = f"P({self.event_name or 'event'})"
+        words = dict[str, str]()
+        for name in (row.test.lens if row.aspect != "classes" else row.lens for row in self.rows):
+            key = next((key for key in LENSES if name.startswith(key)), "")
+            called = "each class" if "…" in name else event
+            if key:
+                likeliest = "er" if self.n_classes == 2 else "est"
+                words.setdefault(
+                    name, LENSES[key].format(likeliest if key == "TopK(1)" else called)
+                )
+        return f"Lens: {'; '.join(f'{name} = {said}' for name, said in words.items())}."
 
     def _in_words(self) -> list[str]:
         verdict = f"Verdict: {HEADLINES[self.verdict][0]}"
@@ -372,7 +414,8 @@ class AuditReport(Result):
         lines = [line[2:] for line in aligned(columns)]
         below = " " * lines[0].index("finding")  # a long finding goes on below itself
         lines = [part for line in lines for part in folded(line, width, below)]
-        remarks = self._below if "error or score" in columns else []
+        remarks = self._below if "error or z" in columns else []
+        remarks += [self._lenses_in_words] * ("question" not in columns)
         starred = any(row.verdict is Finding.IMPOSSIBLE_OUTCOME for row in self.rows)
         remarks = [*remarks, *STARRED[2:] * starred]
         LINE_WIDTH.set(width + 2)
@@ -399,8 +442,8 @@ class AuditReport(Result):
             for error, floor, score in [r.shown]
         ]  # fmt: skip
         columns = dict(zip(AUDIT_COLUMNS, map(list, zip(*cells, strict=True)), strict=True))
-        if not any(columns["worst"]):
-            del columns["worst"]
+        if not any(columns["shown"]):
+            del columns["shown"]
         columns["finding"] = [str(row.verdict).replace(*STARRED[:2]) for row in self.rows]
         for less in LESS_IMPORTANT:
             needed = {name: max(map(len, [name, *cells])) + 2 for name, cells in columns.items()}
@@ -431,7 +474,7 @@ class AuditReport(Result):
 SEGMENT_COLUMNS = {"segment": "name", "rows": "n", "predicted": "predicted", "observed": "observed"}
 
 
-SEGMENT_COLUMNS |= {"difference": "difference", "interval": "interval", "at least": "at_least"}
+SEGMENT_COLUMNS |= {"difference": "difference", "interval": "interval"}
 
 
 SEGMENT_COLUMNS |= {"evidence": "evidence", "pvalue": "pvalue"}
@@ -695,9 +738,9 @@ class SegmentSearch(Result):
 
     def _facts(self) -> list[str]:
         rows, features = several(self.n, "prediction"), several(len(self.columns) - 1, "column")
-        searched = f"{several(self.n_segments, 'segment')} of {self.min_rows} rows and more"
+        searched = f"{several(self.n_segments, 'segment')} of at least {self.min_rows} rows"
         of = f" (event {self.event_name})" * bool(self.event_name)
-        size = f"  {rows}, {self.lens}{of}, {features} and the prediction: {searched}"
+        size = f"  {rows}, {self.lens}{of}; searched: {searched}, by {features} and the prediction"
         return [size, "", *aligned(self.table), ""]
 
     def _in_words(self) -> list[str]:
@@ -708,11 +751,12 @@ class SegmentSearch(Result):
         impossible = several(self.impossible, "observed outcome")
         sentences = {
             "None is listed: the segments of most evidence are shown.": not self.segments,
-            "Evidence is the gain in log-likelihood from recalibrating the segment, minus a "
-            f"penalty for the search; in {100 * self.alpha:g} % of calibrated data sets the "
-            f"largest exceeds {self.bar:.1f}.": True,
-            f"Finding: MISCALIBRATED somewhere ({p}). Intervals hold for all "
-            f"segments that were searched together ({100 * (1 - self.alpha):g} %).": self.segments,
+            "Difference: observed − predicted. Evidence: the gain in log-likelihood (nats) from "
+            "recalibrating the segment, minus a penalty for the search. If the model is "
+            f"calibrated, the largest evidence exceeds {self.bar:.1f} in {100 * self.alpha:g} % of "
+            "data sets.": True,
+            f"Finding: MISCALIBRATED {self._found_in} ({p}). The {100 * (1 - self.alpha):g} % "
+            "intervals hold for all segments at once.": self.segments,
             f"The evidence is barely above {self.bar:.1f} where the interval reaches 0: the error "
             f"may be very small in {reaching}.": reaching,
             f"Finding: no error found ({p}). {self.reach_in_words}": not self.segments,
@@ -722,6 +766,15 @@ class SegmentSearch(Result):
             "unless the predictions were rounded to 0: then give them unrounded.": self.impossible,
         }
         return [sentence for sentence, is_so in sentences.items() if is_so]
+
+    @property
+    def _found_in(self) -> str:
+        """Phrase that says whether all rows, smaller segments or both are listed."""
+        if not self.segments or self.segments[0].depth > 0:
+            return f"in {several(len(self.segments), 'segment')}"
+        if len(self.segments) == 1:
+            return "in all rows together; no smaller segment adds to it"
+        return f"in all rows together and in {several(len(self.segments) - 1, 'segment')}"
 
     @property
     def reach_in_words(self) -> str:
@@ -742,8 +795,9 @@ class SegmentSearch(Result):
                 "Recalibrating segments on some rows does not lower the Brier score of the others."
             )
         return (
-            "Recalibrating where segments are wrong would lower the Brier score of new rows by "
-            f"{format_value(self.error**2)}. Calibration error (RMS) given the features: "
-            f"{self.error:.3f} (at least {self.error_low:.3f}); given the prediction alone: "
-            f"{self.error_by_prediction:.3f}."
+            "Recalibrating the miscalibrated segments would lower the Brier score of new rows by "
+            f"{format_value(self.error**2)}. The root mean squared calibration error is "
+            f"{self.error:.3f} ({100 * (1 - self.alpha):g} % lower bound {self.error_low:.3f}) "
+            "among rows alike in features and prediction, and "
+            f"{self.error_by_prediction:.3f} among rows alike in the prediction alone."
         )

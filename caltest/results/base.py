@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from caltest._base.arrays import Ended
-from caltest._base.written import several
 from caltest._version import __version__
 from caltest.errors import StatisticError, printable
 from caltest.results import rendering, verdicts
@@ -602,8 +601,8 @@ class ClusterSummary(Record):
     def notes(self) -> tuple[str, ...]:
         """Sentences on dependence within clusters, and on residuals that change with their size."""
         notes = [
-            "rows of a cluster depend on each other, which makes sampling noise larger: noise "
-            "floors and p-values allow for the dependence that labels show (λ)"
+            "rows of a cluster may depend on each other: noise floors and p-values allow for λ, "
+            "the chance that two rows of a cluster go together"
         ]
         remedy = "test with null=OneRowPerCluster()"
         if self.beside is not None:
@@ -628,18 +627,26 @@ class ClusterSummary(Record):
 
     def __str__(self) -> str:
         columns = self._of()
-        along = [self] if self.beside is None else [self, self.beside]
         if self.beside is not None:
             columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
-        kinds = {
-            "share their label": [each.dependence for each in along],
-            "are right together": [each.correctness for each in along],
-        }
         applied = "" if self.inflation_applied else " (not applied)"
         within = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
         parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * within
         more = f" · inflation κ {self.inflation:.2f}{applied}" * (self.inflation > 1.0)
-        return f"{columns} · {degrees(kinds, self.estimated, self.of_items)}{parts}{more}"
+        return f"{columns} · {self.dependence_in_words}{parts}{more}"
+
+    @property
+    def dependence_in_words(self) -> str:
+        """Phrase with λ, the chance that two rows of a cluster share their label, or correctness.
+
+        It has a value for each of two columns of clusters.
+        """
+        along = [self] if self.beside is None else [self, self.beside]
+        kinds = {
+            "share their label": [each.dependence for each in along],
+            "are right together": [each.correctness for each in along],
+        }
+        return degrees(kinds, self.estimated, self.of_items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -912,7 +919,7 @@ class Subgroups(Record):
         columns = attributes(self.tests, {name: name for name in self.tested[0].of_subgroups})
         last = {"alike": self.alike} if self.alike else {}
         named = {"subgroup": self.names, "n": self.counts}
-        return {**named, **columns, "adjusted": self.adjusted, **last}
+        return {**named, **columns, "adjusted p": self.adjusted, **last}
 
     @property
     def _shown_adjusted(self) -> list[str]:
@@ -955,7 +962,7 @@ class Subgroups(Record):
             "predicted": [percent(p, p + gap) for p, _ in means],
             "observed": [percent(y, y + gap) for _, y in means],
             **attributes(self.tests, {"error": "shown_estimate", "noise floor": "shown_floor"}),
-            **{"adjusted": self._shown_adjusted, "finding": self.findings},
+            **{"adjusted p": self._shown_adjusted, "finding": self.findings},
         }
 
     def in_words(self) -> list[str]:
@@ -1041,13 +1048,14 @@ class FollowupSummary(Record):
     def __str__(self) -> str:
         own = "by prediction" if self.shortest is None else "by horizon and prediction"
         by = own if self.by_prediction else "as given"
-        horizon = f"{self.horizon:g}"
+        horizon = f"time {self.horizon:g}"
         if self.shortest is not None:
-            horizon = f"the horizon of each row ({self.shortest:g} to {horizon})"
+            horizon = f"the horizon of each row ({self.shortest:g} to {self.horizon:g})"
         strata = f"{self.strata} strata {by}" if self.strata > 1 else "one stratum"
+        competing = f"{self.competing} with a competing event, " * (self.competing > 0)
         return (
-            f"by {horizon}: {several(self.events, 'event')}, "
-            f"{several(self.competing, 'competing event')}, {self.free} event-free, {self.unknown} "
-            "censored earlier (inverse-probability-of-censoring weights within "
-            f"{strata}: largest weight {self.heaviest:.1f}, effective n {self.effective_n:.0f})"
+            f"by {horizon}: {self.events} with the event, {competing}{self.free} event-free, "
+            f"{self.unknown} censored earlier. Weights on the others make up for these (inverse "
+            f"probability of censoring, {strata}; largest weight {self.heaviest:.1f}, effective n "
+            f"{self.effective_n:.0f})"
         )

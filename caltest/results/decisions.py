@@ -208,6 +208,20 @@ class GateResult(Result):
         }
         return [attributes(self.checks, names)]
 
+    def _checks_with(self, verdict: GateVerdict, sign: str) -> str:
+        """Return the checks of one verdict with a bound and the limit, such as "a (0.1 > 0.02)".
+
+        ``sign`` is ">" for the lower bound and "to" for both bounds.
+        """
+        named = []
+        for check in (c for c in self.checks if c.verdict is verdict):
+            low, high = (format_value(e, spread_of(check.low, check.high))
+                         for e in (check.low, check.high))  # fmt: skip
+            bounds = f"{low} > {check.limit:g}"
+            bounds = bounds if sign == ">" else f"{low} to {high}, limit {check.limit:g}"
+            named.append(f"{check.question} ({bounds})")
+        return " and ".join(named)
+
     def _card(self) -> Card:
         numbers = tuple(
             (
@@ -231,9 +245,11 @@ class GateResult(Result):
         tones: dict[GateVerdict, Tone] = {GateVerdict.PASSED: "good", GateVerdict.FAILED: "bad"}
         headline = {
             GateVerdict.PASSED: "Every upper bound is within its limit.",
-            GateVerdict.FAILED: "A lower bound is above its limit.",
+            GateVerdict.FAILED: "Lower bound above the limit: "
+            f"{self._checks_with(GateVerdict.FAILED, '>')}.",
             GateVerdict.IN_DOUBT: DOUBTED_FAILURE,
-            GateVerdict.CANNOT_TELL: "A limit lies inside its interval: more rows may tell.",
+            GateVerdict.CANNOT_TELL: "The limit lies between the bounds: "
+            f"{self._checks_with(GateVerdict.CANNOT_TELL, 'to')}.",
         }[self.verdict]
         return Card(
             f"Gate {self.verdict}",
@@ -255,11 +271,15 @@ class GateResult(Result):
             needed = "the truth is close to the limit, more rows may not tell."
             if check.rows is not None:
                 needed = (
-                    f"about {several(check.rows, 'row')} (there are {self.n}) would narrow the "
+                    f"about {several(check.rows, 'row')} (there are {self.n}) should decide, "
+                    f"unless the true value is within {0.5 * check.limit:g} of the limit."
                 )
-                needed += f"interval to a width of {check.limit:g}. Fewer are enough if the true "
-                needed += "value is far from the limit; more are needed if it is close."
             words.append(f"{check.question}: {needed}")
+        words.append(
+            "Low and high are confidence bounds of the true error: a check passes if high ≤ limit, "
+            f"and fails if low > limit. A verdict is wrong in at most {100 * self.alpha:g} % of "
+            "data sets."
+        )
         return words
 
 
@@ -342,8 +362,17 @@ class Plan(Result):
         return [f"plan of {self.purpose}", self.statistic, self.lens, f"like {self.like}", how]
 
     def _tables(self) -> list[Columns]:
-        names = ("purpose", "statistic", "lens", "assumed", "n", "low", "high")
-        return [attributes([self], dict(zip(names, names, strict=True)))]
+        names = ("purpose", "statistic", "lens", "n")
+        table = attributes([self], dict(zip(names, names, strict=True)))
+        simulated = {} if self.method == "formula" else {"95 % interval of n": [self._size_range]}
+        return [table | simulated]
+
+    @property
+    def _size_range(self) -> str:
+        return f"{self.low} to {self.high}"
+
+    def _rows(self) -> str:
+        return f"n needed={self.n}"
 
     def _card(self) -> Card:
         how = "by a formula" if self.method == "formula" else f"{self.low} to {self.high}"
@@ -359,8 +388,8 @@ class Plan(Result):
             alpha=self.alpha, power=100.0 * (self.power or 0.0), level=100.0 * (1.0 - self.alpha),
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
-        about = "" if self.method == "formula" else f" ({self.low} to {self.high}, Monte Carlo)"
-        words = [f"{self.n} rows{about} are needed {goal}. Assumed error: {self.assumed}."]
+        about = "" if self.method == "formula" else f" ({self._size_range}, Monte Carlo)"
+        words = [f"{self.n} rows{about} are needed {goal}. Assumed: {self.assumed}."]
         if self.present is not None:
             words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
         return words
@@ -600,6 +629,8 @@ class PromiseResult(Result):
         utility without actions.
     clusters : ClusterSummary or None
         Clusters, and the dependence within them (λ) that the null distribution allows for.
+    unit : str
+        What the utility is, in words; "" where its author does not say.
     n, n_classes, n_resamples, seed, ended, notes, version
         As for every :class:`Result`.
     """
@@ -618,7 +649,8 @@ class PromiseResult(Result):
     actions: tuple[str, ...] = ()
     shares: tuple[float, ...] = ()
     clusters: ClusterSummary | None = None
-    title: ClassVar[str] = "Promised and realised utility"
+    unit: str = ""
+    title: ClassVar[str] = "Promised and realised utility per observation"
     number: ClassVar[str] = "difference"
     plotter: ClassVar[str] = "forests.promise"
 
@@ -630,7 +662,7 @@ class PromiseResult(Result):
         tables: list[Columns] = [attributes([self], dict(zip(names, names, strict=True)))]
         if self.actions:
             shares = [f"{100 * share:.1f} %" for share in self.shares]
-            tables.append({"action": list(self.actions), "taken": shares})
+            tables.append({"action": list(self.actions), "share of rows": shares})
         return tables
 
     def _card(self) -> Card:
@@ -640,16 +672,30 @@ class PromiseResult(Result):
             ("realised", f"{self.realised:.4g}", f"{self.low:.4g} to {self.high:.4g}"),
             ("p", format_p(self.pvalue), z),
         )
-        return replace(super()._card(), numbers=numbers)
+        finding, *remarks = self._in_words()
+        if self.pvalue > 1.0 - self.level:
+            return Card("no evidence", "plain", finding, numbers, tuple(remarks))
+        return Card("promise not kept", "bad", finding, numbers, tuple(remarks))
 
     def _in_words(self) -> list[str]:
         spread = abs(self.difference / self.z) if self.z else abs(self.difference)
         promised, realised = (format_value(v, spread) for v in (self.promised, self.realised))
         low, high = (format_value(v, self.high - self.low) for v in (self.low, self.high))
+        p = f"test of calibration: {p_is(self.pvalue)}"
+        finding = (
+            f"The realised mean utility, {realised} per observation, is compatible with the "
+            f"promised {promised} ({p})."
+        )
+        if self.pvalue <= 1.0 - self.level:
+            side = "more" if self.difference > 0.0 else "less"
+            finding = (
+                f"The probabilities are miscalibrated: the realised mean utility is {realised} per "
+                f"observation, {side} than the promised {promised} ({p})."
+            )
         return [
-            f"The mean utility expected from the probabilities is {promised} per observation. "
-            f"Realised: {realised} ({p_is(self.pvalue)}).",
-            f"In new data, the mean utility is {low} to {high} ({self._percent} interval).",
+            finding,
+            f"The {self._percent} interval of the true mean utility is {low} to {high}.",
+            *([f"Utility: {self.unit}."] if self.unit else []),
             *([] if self.clusters is None else [f"Clusters: {self.clusters}."]),
         ]
 

@@ -32,8 +32,8 @@ from caltest.results.sketches import IntervalRow, axes_of, forest, line
 
 #: What a method is called, and how the bias is known.
 METHODS_OF_INTERVALS = {
-    "inversion": ("by test inversion", "from the scatter in the cells"),
-    "cells": ("exact intervals of the cells", "by resampling rows"),
+    "inversion": ("errors that are not rejected: test inversion", "from the scatter in the bins"),
+    "cells": ("exact intervals of the bins", "by resampling rows"),
     "bootstrap": ("percentile bootstrap", "by resampling rows"),
     "shift": ("shifts of the log-odds", ""),
     "influence": ("normal law of the gaps", "from the influence of the rows"),
@@ -42,9 +42,9 @@ METHODS_OF_INTERVALS = {
 
 #: What an interval of a binned error is for.
 OF_CELLS = """\
-The interval is for the error of these cells in new data. Errors of opposite
-sign within a cell cancel, so the true error can be larger than that, but not
-smaller: the lower limit also bounds the true error, the upper limit does not."""
+The interval is for the true error of these bins, without sampling noise. Errors
+of opposite sign within a bin cancel, so the error without bins can be larger, but
+not smaller: the lower limit also bounds that error, the upper limit does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +135,14 @@ class ConfidenceIntervalResult(Result):
 
     def _facts(self) -> list[str]:
         kind = "interval" if self.side == "two-sided" else "bound"
-        cells = "" if self.n_cells is None else f", {self.n_cells} cells"
+        cells = "" if self.n_cells is None else f", {self.n_cells} non-empty bins"
         low, high = self._shown(self.low), self._shown(self.high)
         ends = {"lower": f"at least {low}", "upper": f"at most {high}"}
         bounds = ends.get(self.side, f"{low} to {high}")
         method, known_by = METHODS_OF_INTERVALS[self.method]
-        noise = f"minus {self._shown(self.bias)}, its bias estimated {known_by}"
+        noise = f"minus its bias, {self._shown(self.bias)} {known_by}"
+        if self.bias < 0.5 * self.null_mean:
+            noise += f"; {self._shown(self.null_mean)} would be the bias of a calibrated model"
         facts = {
             "statistic": self.statistic,
             "lens": self.lens,
@@ -171,7 +173,7 @@ class ConfidenceIntervalResult(Result):
             return f"{answer}, as every upper bound of an error does" if self.low == 0.0 else answer
         if self.pvalue is None:
             return answer
-        return f"{answer}, {p_is(self.pvalue, 'p-value of calibration')}"
+        return f"{answer}  (test of calibration: {p_is(self.pvalue)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -194,7 +194,10 @@ class CalibrationTestResult(Result):
             precision = f"{resamples}, Monte Carlo error {self.pvalue_error:.1g}"
         elif self.null == "exact":
             law = "exact" if self.folds is None else "approximate: exact for independent rows"
-            precision = f"{law}, in [{self.pvalue_bracket[0]:.4g}, {self.pvalue_bracket[1]:.4g}]"
+            low, high = (f"{end:.4g}" for end in self.pvalue_bracket)
+            precision = law
+            if low != high:
+                precision = f"{law}, at most {high}" if low == "0" else f"{law}: {low} to {high}"
         elif betting:
             precision = "1 / e-value, valid at every n"
         else:
@@ -284,7 +287,7 @@ class JointTestResult(Result):
 
     def _tables(self) -> list[Columns]:
         names = {name: name for name in SHOWN_OF_TEST}
-        return [{**attributes(self.tests, names), "adjusted": self.adjusted}]
+        return [{**attributes(self.tests, names), "adjusted p": self.adjusted}]
 
     def _card(self) -> Card:
         rejected = min(self.tests, key=lambda test: test.pvalue)
@@ -316,7 +319,7 @@ def _as_forecasts(n_classes: int) -> str:
     ``n_classes`` decides whether it names the whole vector.
     """
     of = " of all classes" * (n_classes > 2)
-    return f"  Forecast skill{of} (proper scores; lower is better; not a calibration test):"
+    return f"  Mean scores{of} (proper scores; lower is better; not a calibration test):"
 
 
 @dataclass(frozen=True, eq=False)
@@ -547,24 +550,28 @@ class ComparisonResult(Result):
         rows: dict[str, tuple[str, ...]] = {"": self.names}
         if self.method != "swap":
             estimates = self.estimate_a, self.estimate_b
-            rows["squared error"] = tuple(_with_root(x, self.spread) for x in estimates)
+            rows["squared calibration error"] = tuple(_with_root(x, self.spread) for x in estimates)
         if self.tested != self.statistic or self.method == "swap":
             rows["estimate"] = tuple(test.shown_estimate for test in tests)
         if self.interval_a is not None and self.interval_b is not None:
             intervals = self.interval_a, self.interval_b
             rows[f"{self._percent} interval"] = tuple(format_range(*ends) for ends in intervals)
         rows["noise floor"] = tuple(test.shown_floor for test in tests)
-        rows["own p-value"] = tuple(test.shown_p for test in tests)
-        width, between = max(len(a), 26) + 2, ""
+        rows["p of calibration"] = tuple(test.shown_p for test in tests)
+        width, between = max(26, *(len(left) for left, _ in rows.values())) + 2, ""
+        name_width = max(15, *(len(name) + 2 for name in rows))
         columns = [
-            f"  {name:<15}{left:<{width}}{right}".rstrip() for name, (left, right) in rows.items()
+            f"  {name:<{name_width}}{left:<{width}}{right}".rstrip()
+            for name, (left, right) in rows.items()
         ]
         if self.low is not None and self.high is not None:
             between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
         resamples = f", {self.n_resamples} resamples" if self.n_resamples else ""
-        how = f"{self.method}, {'paired' if self.paired else 'independent'} rows{resamples}"
-        difference = f"  difference     {format_value(self.difference, self.spread)}{between}"
-        pvalue = f"  p-value        {format_p(self.pvalue)}  ({how})"
+        test = "z-test" if self.method == "z" else self.method
+        how = f"{test}, {'paired' if self.paired else 'independent'} rows{resamples}"
+        difference = f"  {'difference':<{name_width}}"
+        difference += f"{format_value(self.difference, self.spread)}{between}"
+        pvalue = f"  {'p-value':<{name_width}}{format_p(self.pvalue)}  ({how})"
         return [*_head(f"{a} and {b}", self), *columns, "", difference, pvalue, ""]
 
     def _appendix(self) -> list[str]:
@@ -584,7 +591,7 @@ class ComparisonResult(Result):
         sentences = [finding + self._because()]
         alpha = 1.0 - self.level
         if (self.pvalue_a <= alpha) != (self.pvalue_b <= alpha) and self.pvalue > alpha:
-            one = "Only one of the two own tests rejects calibration"
+            one = "Calibration is rejected for only one of the two models"
             sentences.append(f"{one}; this alone does not show a difference.")
         return sentences
 
@@ -609,14 +616,19 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     ``result`` has these; ``models`` is the first line, and ``every`` ends the hypothesis. If
     another statistic is tested, a line says which and why.
     """
+    noise = "  (noise is subtracted, so values below 0 occur)"
+    noise *= result.tested.startswith("Debiased")
+    other = result.tested != result.statistic
     facts = {
-        "statistic": result.statistic,
+        "statistic": result.statistic + noise * (not other),
         "lens": result.lens,
         "hypothesis": f"{result.hypothesis}{every}",
     }
-    if result.tested != result.statistic:
+    if other:
         unknown = f"no valid test of equal {short(result.statistic)} is known, because its"
-        facts["tested"] = f"{result.tested}: {unknown}\n{'':17}noise floor differs between models"
+        facts["tested"] = (
+            f"{result.tested}{noise}: {unknown}\n{'':17}noise floor differs between models"
+        )
     lines = "\n".join(f"  {name:<15}{text}" for name, text in facts.items())
     return [f"Comparison of calibration: {models}", *lines.split("\n"), ""]
 
@@ -627,7 +639,9 @@ def _with_root(square: float, spread: float) -> str:
     ``spread`` is the standard error of the square; the root's is spread / (2 root).
     """
     root = sqrt(max(square, 0.0))
-    words = f"root {format_value(root, spread / (2.0 * root))}" if root > 0.0 else "within noise"
+    words = "below 0 by chance"
+    if root > 0.0:
+        words = f"root {format_value(root, spread / (2.0 * root))}"
     return f"{format_value(square, spread)}  ({words})"
 
 
@@ -703,10 +717,10 @@ class ComparisonTable(Result):
         estimates, tests = zip(*(results_of[name] for name in self.names), strict=True)
         models: dict[str, Iterable[object]] = {"model": self.names}
         if squared:
-            models["squared error"] = [_with_root(x, first.spread) for x in estimates]
+            models["squared calibration error"] = [_with_root(x, first.spread) for x in estimates]
         if not squared or first.tested != first.statistic:
             models[short(first.statistic)] = [test.shown_estimate for test in tests]
-        models["own p"] = [test.shown_p for test in tests]
+        models["p of calibration"] = [test.shown_p for test in tests]
         groups = list(enumerate(self.indistinguishable))
         letters = [chr(ord("a") + j) if j < 26 else f"({j + 1})" for j, _ in groups]
         models["letters"] = ["".join(letters[j] for j, g in groups if n in g) for n in self.names]

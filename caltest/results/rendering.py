@@ -95,7 +95,7 @@ def in_sd(value: float, sd: float) -> str:
     """
     if sd == 0.0:
         return "–"
-    z = value / sd
+    z = round(value / sd, 1) + 0.0  # no negative zero
     return f"{z:+.1f} sd" if abs(z) < 1000.0 else f"beyond {'+' if z > 0.0 else '-'}1000 sd"
 
 
@@ -220,7 +220,7 @@ HEADS = {
     **{"at_least": "somewhere wrong by at least", "at_most": "nowhere by more than"},
     **{"crosses": "decreases somewhere"},
     **{"exact_pvalue": "exact p", "Jeffreys_pvalue": "Jeffreys p"},
-    **{"Holm_adjusted": "adjusted p", "corrected": "debiased"},
+    **{"Holm_adjusted": "adjusted p", "adjusted": "adjusted p", "corrected": "debiased"},
     **{"deviation": "observed − predicted"},
 }
 
@@ -301,7 +301,7 @@ def cell(name: str, value: object, spread: float = nan) -> str:
         return str(value)
     if name in SETTING_COLUMNS:
         return f"{value:.3g}"
-    if name.endswith(("pvalue", "adjusted", "alike")):
+    if name.endswith(("pvalue", "adjusted", "adjusted p", "alike")):
         return format_p(float(value))
     sign = "+" if name == "deviation" and value > 0.0 else ""
     return sign + format_value(float(value), spread)
@@ -382,7 +382,7 @@ SPARED = (
 
 #: Heads of columns that stay beside the names where a table is shown in parts.
 DECIDING = (
-    *("finding", "verdict", "better forecasts", "adjusted", "adjusted p", "p"),
+    *("finding", "verdict", "better forecasts", "adjusted p", "p"),
     *("estimate", "error", "noise floor"),
 )
 
@@ -438,7 +438,7 @@ def _fitted(
     elif width < 2 * sum(least[:2]):
         least[0] = NARROWEST_CELL + 2
     kept = list(range(len(wide)))
-    spared = (*SPARED, *["p"] * bool({"adjusted", "adjusted p"} & set(lines[0])))
+    spared = (*SPARED, *["p"] * ("adjusted p" in lines[0]))
     for name in spared:
         if sum(wide[j] for j in kept) <= width:
             break

@@ -116,7 +116,7 @@ def test_the_summary_of_the_clusters_of_the_example():
     assert summary.effective == pytest.approx(4.0824127414, abs=1e-9)
     assert summary.shared == pytest.approx(2.7166666667, abs=1e-9)
     assert (summary.count, summary.smallest, summary.largest) == (6, 1, 3)
-    assert summary.notes[0].endswith("p-values allow for the dependence that labels show (λ)")
+    assert summary.notes[0].endswith("λ, the chance that two rows of a cluster go together")
 
 
 def test_a_summary_of_clusters_says_that_the_null_was_widened():
