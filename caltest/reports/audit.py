@@ -503,8 +503,8 @@ def report_of(
         if tolerance is not None:
             verdict, beside = _beside(tolerance, data.n, rows, bounds, elsewhere)
         summary.append(
-            f"With {bounds.confidence} confidence, the true calibration error ({rows[0].lens}, "
-            f"without sampling noise) is {bounds}{beside}"
+            f"With {bounds.confidence} confidence, the true calibration error ({rows[0].lens}) is "
+            f"{bounds}{beside}"
         )
     if verdict is not AuditVerdict.TOO_LITTLE_DATA:
         summary += [
@@ -717,8 +717,8 @@ def _wrong(
     main = event or (top if top in errors else None)
     if main is not None:
         sentences.append(
-            f"The error ({main.lens}) is {main.test.shown_estimate}; its noise floor, the mean "
-            f"error of a calibrated model in such data, is {main.test.shown_floor}."
+            f"The error ({main.lens}) is {main.test.shown_estimate}; a calibrated model would show "
+            f"{main.test.shown_floor} (noise floor)."
         )
     score = next((row for row in rows if row.verdict.rejects and row.aspect == "score"), None)
     if not direction and score is not None:

@@ -51,10 +51,10 @@ def test_a_narrow_table_loses_columns_but_no_finding(report, width):
         for name, shown in (("error", row.shown[0]), ("adjusted", f"{row.adjusted:.3f}")):
             if name in header and row.adjusted >= 0.01:
                 assert shown in lines[at]
-    worst, floor, error = (name in header for name in ("worst", "noise floor", "error"))
+    worst, floor, error = (name in header for name in ("shown", "noise floor", "error"))
     assert worst <= floor <= error
-    # An error or score of several tests is never shown without a word about which it is.
-    assert ("show the most significant one" in " ".join(text.split())) == error
+    # An error or z of several tests is never shown without a word about which it is.
+    assert ("Shown: the test of smallest p" in " ".join(text.split())) == error
 
 
 def test_names_cannot_steer_the_terminal():

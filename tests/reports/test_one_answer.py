@@ -116,7 +116,7 @@ def test_an_error_is_called_low_beyond_chance_over_all_questions(below):
     assert not _is_low(few, judged)  # 100 values cannot tell
 
 
-def test_an_audit_says_that_outcomes_vary_less_than_independent_draws():
+def test_an_audit_says_that_an_error_is_further_below_its_floor_than_chance_explains():
     p = np.repeat(np.arange(1, 10) / 10, 100)
     y = np.concatenate([np.arange(100) < 100 * each for each in np.arange(1, 10) / 10])
-    assert "vary less than independent draws" in str(ct.audit(p, y.astype(int), rng=0))
+    assert "further below the noise floor" in str(ct.audit(p, y.astype(int), rng=0))

@@ -421,7 +421,7 @@ def test_an_audit_names_columns_that_it_has_not_searched():
     for sd, said in ((1.9, False), (2.1, True)):
         test = replace(score.test, estimate=score.test.null_mean + sd * score.test.null_std)
         loud = replace(report, rows=(replace(score, test=test),))
-        assert ("A score above 2 sd may still be noise" in str(loud)) is said
+        assert ("A z above 2 sd may still be noise" in str(loud)) is said
 
 
 @pytest.mark.slow

@@ -59,5 +59,5 @@ def test_scores_of_a_comparison_are_named_after_all_classes():
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.ones(4), (2, 300))
     y = (p.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
-    assert "Forecast skill of all classes" in str(ct.compare(p, q, y))
-    assert "Forecast skill (proper" in str(ct.compare(p[:, 0], q[:, 0], y == 0))
+    assert "Mean scores of all classes" in str(ct.compare(p, q, y))
+    assert "Mean scores (proper" in str(ct.compare(p[:, 0], q[:, 0], y == 0))
