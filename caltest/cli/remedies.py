@@ -118,6 +118,9 @@ def lines(error: Exception, words: Sequence[str], group: click.Group) -> list[st
                 shown.append(f"run: {line}")
             else:
                 shown.append(f"if {reading.when or 'these options are meant'}: {line}")
+    param = error.param if isinstance(error, click.MissingParameter) else None
+    if shown and isinstance(param, click.Option) and param.help and "--state" in param.opts:
+        shown.append(f"FILE: {param.help[0].lower()}{param.help[1:].rstrip('.')}")
     return list(dict.fromkeys(shown))
 
 

@@ -477,8 +477,8 @@ def test_tallies_and_leaks_are_named():
     left = "paid (outcomes follow from it)", "called (the predicted class)"
     assert ct.segment_search(table, "y", "*", **FEW).dropped[-2:] == left
     found = ct.segment_search(p, y, f, **FEW)
-    assert "at least  evidence        p\n" in str(found)
-    assert f"{found.segments[0].at_least:.3f}      17.5  ≤ 0.005\n" in str(found)
+    assert "interval  evidence        p\n" in str(found)
+    assert f" to {found.segments[0].high:.3f}      17.5  ≤ 0.005\n" in str(found)
     with pytest.raises(ct.StatisticError, match="there is no number 7"):
         found.members(7, f)
     with pytest.raises(ct.StatisticError, match="no column 'age'"):

@@ -128,7 +128,7 @@ def test_an_audit_shows_its_subgroups(people, audits):
     groups = report.rows[-1].groups
     worst = groups.tests[1]
     shown = f"M too low: error {worst.shown_estimate}, noise floor {worst.shown_floor}, p "
-    assert f"1 of 2 is miscalibrated on its own ({shown}" in " ".join(str(report).split())
+    assert f"1 of 2 is miscalibrated by its adjusted p ({shown}" in " ".join(str(report).split())
     lines = [line for line in str(report).split("\n") if line.endswith(groups.findings)]
     assert [line.split()[0] for line in lines[-2:]] == ["F", "M"]
     assert "| subgroup |" in report.to_markdown()
