@@ -670,7 +670,7 @@ def names_of(files: tuple[Path, ...]) -> list[str]:
 
 @command(
     epilog="Exit codes: 0 passed; 1 failed; 2 bad input; 3 cannot tell: collect the number "
-    "of rows that is printed, or allow more; 130 interrupted."
+    "of rows that is printed, or allow more; 3 also for a failure in doubt; 130 interrupted."
 )
 @click.argument("file", nargs=-1, required=True, type=click.Path(path_type=Path))
 @o.ROW_OPTIONS
