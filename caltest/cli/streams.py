@@ -37,7 +37,6 @@ from caltest.monitoring.records import (
     not_given,
     tally_in,
 )
-from caltest.monitoring.watch import of_monitors
 from caltest.read.files import parts_of, read_growing
 
 MONITOR_EXIT_CODES = """
@@ -192,8 +191,7 @@ def read(path: Path, records: dict[str, FileRecord], options: dict[str, Any]) ->
     sorted_columns = data.probs[order], labels, unfinished[order], times[order], rows[order] + 1
     dated = data.ids is not None and are_dates(data.ids)
     column = options["time"]
-    notes = of_monitors(data.notes)
-    notes = tuple(note.replace(f"ids from {column}", f"times from {column}") for note in notes)
+    notes = tuple(note.replace(f"ids from {column}", f"times from {column}") for note in data.notes)
     part = CountedPart(path, columns, *sorted_columns, data.classes, dated, notes)
     same, bag = records.get(str(path)), part.bag(data.n)
     for old in records.values() if bag else ():  # the same rows in another order

@@ -15,6 +15,7 @@ Guards that ask compare two readings of the same rows by their likelihood
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -281,6 +282,23 @@ def answered(
                 kind = Doubt if question.guard == "follow-up" else str
         notes.append(kind(text))
     return tuple(notes)
+
+
+def of_bets(note: str) -> str:
+    """Return a note on rows as a note of a monitor, which takes no clusters but times of rows.
+
+    A ``note`` (text) on dependent rows that names their column, a DependenceDoubt, becomes a Doubt
+    with the same column; others are returned unchanged.
+    """
+    if not isinstance(note, DependenceDoubt) or not note.clusters:
+        return note
+    return Doubt(
+        spelt(
+            f"outcomes of rows with the same {note.clusters} are correlated, and each row is a bet "
+            f"of its own: if it is the time of the rows, name it, time={note.clusters!r} "
+            f"(--time {shlex.quote(note.clusters)}), and rows of one time are one bet"
+        )
+    )
 
 
 def _in_python(question: Question) -> str:

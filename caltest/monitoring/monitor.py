@@ -16,6 +16,7 @@ from caltest._base import arrays as checks
 from caltest._base.arrays import BoolArray, FloatArray, IntArray, Values
 from caltest._base.written import several
 from caltest.data import RowFacts
+from caltest.data.doubts import of_bets
 from caltest.data.lenses import LensLike, OneVsRest, as_lens
 from caltest.errors import InvalidPredictionsError, Reading, StatisticError, spelt
 from caltest.inference._input import neighbours, take_rows, take_tally
@@ -25,7 +26,6 @@ from caltest.monitoring.watch import (
     format_evalue,
     format_time,
     odds,
-    of_monitors,
     steps_of,
 )
 from caltest.nulls import bets as mixture
@@ -204,7 +204,7 @@ class Monitor(Watch):
         rows[:, :-2], rows[:, -2], rows[:, -1] = induced.probs, induced.labels, weights
         after = new._after(rows, steps, times)
         doubt = 0.0 if after.shared_times else neighbours(data)
-        return after._moved(neighbours=doubt, notes=of_monitors(data.notes))
+        return after._moved(neighbours=doubt, notes=tuple(map(of_bets, data.notes)))
 
     def _begun(self, data: RowsOrTally, lens: LensLike, n_induced: int, time: object) -> Self:
         """Return the monitor with lens, classes and an initial state of the experts' wealth.

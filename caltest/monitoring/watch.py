@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import ast
-import shlex
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from math import exp, log
@@ -21,8 +19,9 @@ import numpy as np
 from caltest._base import arrays as checks
 from caltest._base.arrays import AnyArray, FloatArray, IntArray, Values
 from caltest._base.saving import parse_json
-from caltest._base.written import DependenceDoubt, first_of, name_of
+from caltest._base.written import first_of, name_of
 from caltest.data import RowFacts
+from caltest.data.doubts import of_bets
 from caltest.data.facts import are_dates, as_dates, as_times
 from caltest.data.lenses import Canonical, LensLike, OneVsRest, Partition, TopK, as_lens
 from caltest.errors import InvalidPredictionsError, StatisticError, spelt
@@ -49,25 +48,6 @@ MOST_POINTS = 512
 
 
 MONITOR_LENSES = {lens.__name__: lens for lens in (TopK, Partition, OneVsRest, Canonical)}
-
-
-def of_monitors(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return notes on rows, with advice that a monitor can follow where rows seem to depend.
-
-    A monitor takes no clusters. ``notes`` are texts; a :class:`DependenceDoubt` that names a column
-    becomes another text with the same column, and other notes are returned unchanged.
-    """
-    return tuple(
-        spelt(
-            f"outcomes of rows with the same {note.clusters} are correlated, and only rows of one "
-            "time may be: pass "
-            f"time={note.clusters!r} (--time {shlex.quote(note.clusters)}) if it is when outcomes "
-            f"become known, else watch one row of each {note.clusters}"
-        )
-        if isinstance(note, DependenceDoubt) and note.clusters
-        else note
-        for note in notes
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -543,7 +523,7 @@ class ComparisonMonitor(Watch):
             gains = [np.where(p == q, 0.0, np.log(bet / fair)) for bet in bets]
         steps, times = steps_of(a.n, time, self.steps, self.time)
         rows = np.column_stack([*gains, np.where(event, on, off)])
-        notes = of_monitors((*a.notes, *matched.values()))
+        notes = tuple(map(of_bets, (*a.notes, *matched.values())))
         new = self._moved(lens=lens, notes=notes, neighbours=neighbours(a))
         new = new._moved(**self._same_classes(a, time))
         return new._after(rows, steps, times)

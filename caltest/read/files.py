@@ -7,7 +7,6 @@ requests of the command line and open tables, :func:`pooled` for several files o
 from __future__ import annotations
 
 import glob
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,9 +19,9 @@ import numpy as np
 
 from caltest._base.arrays import AnyArray, BoolArray, FloatArray, IntArray, one_of
 from caltest._base.saving import TELLING_BYTES, content_mark
-from caltest._base.written import DependenceDoubt, Doubt, as_doubt, several
+from caltest._base.written import as_doubt, several
 from caltest.data import Predictions
-from caltest.data.doubts import without_rounded
+from caltest.data.doubts import of_bets, without_rounded
 from caltest.data.facts import as_times
 from caltest.data.followup import Recorded
 from caltest.errors import (
@@ -30,7 +29,6 @@ from caltest.errors import (
     InvalidPredictionsError,
     Reading,
     StatisticError,
-    spelt,
 )
 from caltest.read.contract import Chosen, UnclearColumnsError, Wanted, choose
 from caltest.read.expressions import Term, described, key, listing, quoted, terms_of, words_of
@@ -901,20 +899,7 @@ def _doubts_of_known(
     seen = Complete(cells, {}, whole.frame.height - cells.frame.height)
     chosen = replace(chosen, named=chosen.named - {"label"})
     notes = questioned(table, chosen, whole.wanted, whole, seen, cells.predictions())
-    return tuple(map(_of_bets, notes))
-
-
-def _of_bets(note: str) -> str:
-    """Return a note on rows as a note of a monitor, which takes no clusters but times of rows."""
-    if not isinstance(note, DependenceDoubt) or not note.clusters:
-        return note
-    return Doubt(
-        spelt(
-            f"outcomes of rows with the same {note.clusters} are correlated, and each row is a bet "
-            f"of its own: if it is the time of the rows, name it, time={note.clusters!r} "
-            f"(--time {shlex.quote(note.clusters)}), and rows of one time are one bet"
-        )
-    )
+    return tuple(map(of_bets, notes))
 
 
 def _filled(cells: EvaluatedCells, lacking: BoolArray) -> pl.DataFrame:

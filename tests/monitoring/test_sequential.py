@@ -633,5 +633,5 @@ def test_a_monitor_names_the_times_and_no_clusters_where_rows_depend():
     y = (z[np.repeat(np.arange(400), 5)] < scipy.stats.norm.ppf(p)).astype(int)
     rows = ct.read_predictions({"p": p, "y": y, "day": day}, label="y")
     notes = " ".join(ct.Monitor().update(rows).notes)
-    assert "pass time='day' if it is when outcomes become known" in notes
+    assert "if it is the time of the rows, name it, time='day'" in notes
     assert "clusters" not in notes
