@@ -536,6 +536,18 @@ def named_classes(
     return None
 
 
+def too_few_labels(probs: FloatArray, n_labels: int) -> bool:
+    """Return whether labels of fewer values than there are classes are no labels of these classes.
+
+    ``probs`` (n, K) are the probabilities of the classes, and ``n_labels`` counts the distinct
+    labels. At least K − ``n_labels`` classes then occur in no row, which has a chance below 1e-6
+    even for the rarest of them. False if there are as many labels as classes.
+    """
+    absent = np.log1p(-np.clip(probs, ROUNDED_OFF, 1.0 - ROUNDED_OFF)).sum(axis=0)
+    lacking = probs.shape[1] - n_labels
+    return bool(lacking > 0 and np.sort(absent)[::-1][lacking - 1] < -2.0 * LIKELIER)
+
+
 def orders_of_classes(
     names: Sequence[str], words: Sequence[str], probs: FloatArray
 ) -> list[tuple[tuple[str, ...], str]]:

@@ -22,6 +22,7 @@ from caltest.data.doubts import (
     decides,
     orders_of_classes,
     predicted_class_readings,
+    too_few_labels,
 )
 from caltest.data.ends import UNITS, is_time, like_time, likely_ends, named_horizon, says_censored
 from caltest.data.questions import Column, Rows, constant_gain, order_of_events
@@ -761,7 +762,7 @@ class _Readings(Head):
         ``options`` are guessed arguments of :func:`read_predictions` that name the columns of
         probabilities. Each dict returned is ``{"classes": "a,b,c"}``, with the condition in words;
         if no order is likely, it has placeholders ``CLASS1,CLASS2``; if names tell the classes, it
-        is {}.
+        is {}. [] if the label has too few values to be one of these classes.
         """
         found = self.family(options)
         if found is None or self.wanted.classes or {"classes", "where"} & options.keys():
@@ -790,6 +791,10 @@ class _Readings(Head):
             orders = orders_of_classes(ends, labels, columns[known])
             if orders:
                 return [({"classes": ",".join(order)}, when) for order, when in orders]
+            if np.allclose(columns[known].sum(axis=1), 1.0, atol=0.02) and too_few_labels(
+                columns[known], len(seen)
+            ):
+                return []
         return [({"classes": class_places(len(ends))}, "")]
 
     def family_numbers(self, options: Mapping[str, Any]) -> FloatArray | None:

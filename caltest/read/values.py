@@ -26,6 +26,7 @@ from caltest.data.doubts import (
     cumulative,
     named_classes,
     orders_of_classes,
+    too_few_labels,
 )
 from caltest.data.ends import without_accents
 from caltest.data.facts import NO_VALUE, RIGHT
@@ -845,6 +846,13 @@ class EvaluatedCells:
         if len(seen) == len(columns) + 1:
             return self._of_one_class_more(seen, words, probs)
         orders = orders_of_classes(names, words.to_list(), probs)
+        if not apart.any() and not orders and too_few_labels(probs, len(seen)):
+            return InvalidPredictionsError(
+                f"{name} has {several(len(seen), 'value')} ({shown}), and all {len(columns)} "
+                f"classes of {self.chosen.name('probs')} are expected to occur: it is another "
+                "outcome",
+                [Reading({"label": "COLUMN"})],
+            )
         place = Reading(
             {"classes": class_places(len(columns))},
             f"they are {shown}, in the order of the columns",

@@ -455,6 +455,24 @@ def test_arrays_with_a_column_for_each_row_are_refused_with_the_transpose(tmp_pa
     assert read_predictions(file).n == 50
 
 
+def test_labels_of_fewer_values_than_classes_that_occur_are_another_outcome(tmp_path, run):
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(5), 400).round(6)
+    P[:, 4] = 1.0 - P[:, :4].sum(axis=1)
+    k = (P.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    columns = {f"p_birads{j + 1}": P[:, j] for j in range(5)}
+    columns |= {"grade": k + 1, "density": rng.choice([*"abcd"], 400)}
+    pl.DataFrame(columns).write_csv(tmp_path / "a.csv")
+    code, _, err = run("audit", tmp_path / "a.csv", "--label", "density")
+    assert code == 2
+    assert "it is another outcome" in err
+    assert "CLASS1" not in err
+    (line,) = [line for line in run("audit", tmp_path / "a.csv")[2].splitlines() if "run:" in line]
+    assert "--label grade --classes 1,2,3,4,5" in line
+    four = "CASE WHEN grade > 4 THEN 1 ELSE grade END"
+    assert read_predictions(pl.DataFrame(columns), label=four, classes=range(1, 6)).n_classes == 5
+
+
 def test_answers_that_are_never_right_are_asked_about():
     names = [f"pl{k}" for k in range(10)]
     columns = {"player": names * 10, "opponent": (names[1:] + names[:1]) * 10, "p": [0.5] * 100}
