@@ -148,9 +148,8 @@ def rejects(name, votes, counts, probs, seed):
     score, lens = ct.SKCE(), ct.Canonical()
     if name == "majority labels":
         tied = counts + np.random.default_rng(seed).random(counts.shape)
-        return (
-            ct.calibration_test(probs, tied.argmax(axis=1), score, lens=lens, **run).pvalue <= ALPHA
-        )
+        most, run["as_is"] = tied.argmax(axis=1), True  # which is asked about: as good as predicted
+        return ct.calibration_test(probs, most, score, lens=lens, **run).pvalue <= ALPHA
     if name == "votes as rows":
         rows = votes.probs, votes.labels
         return ct.calibration_test(*rows, score, lens=lens, **run).pvalue <= ALPHA
