@@ -655,12 +655,15 @@ def _direct_labels(
             out += [_text((edge, b + 11.0 + 14.0 * k), line, anchor, "l lw")
                     for k, line in enumerate(lines)]  # fmt: skip
     crowded_line = view != "difference" and not _room_on_diagonal(x, y, marks)
+    shaded = view == "difference" and words.tolerance > 0.0
+    say = [f"shaded: tolerance ±{100.0 * words.tolerance:g}{NB}pp"] * shaded
     if spans:
         where = "all dots lie inside in" if curve.simultaneous else "each dot lies inside in"
         share_inside = f"{100.0 * curve.level:g}{NB}% of data sets"
-        say = ["dashed: calibrated;"] * crowded_line
+        say += ["dashed: calibrated;"] * crowded_line
         say += ["bars: under calibration,", where, share_inside]
-        wide, high = 136.0, 3.0 + 13.0 * len(say)
+    if say:
+        wide, high = 160.0 if shaded else 136.0, 3.0 + 13.0 * len(say)
         corners = [(a, b) for b in (y.end + 4.0, y.start - high - 4.0)
                    for a in (x.start + 6.0, x.end - wide - 2.0)]  # fmt: skip
         a, b = min(corners, key=_cost_of(marks, wide, high, taken))
@@ -670,9 +673,6 @@ def _direct_labels(
         out += [_text((edge, b + 11.0 + 13.0 * k), line, anchor, "k") for k, line in enumerate(say)]
     if view != "difference" and not crowded_line:
         out.append(_diagonal_label(x, y, marks, taken))
-    elif view == "difference" and words.tolerance:
-        corner = (x.end - 4.0, y(-words.tolerance) - 5.0)
-        out.append(_text(corner, f"tolerance ±{100.0 * words.tolerance:g}{NB}pp", "end", "k"))
     return out
 
 

@@ -116,6 +116,17 @@ def test_words_do_not_hide_dots_where_there_is_room():
         assert not [d for d in dots if left < d[0] < left + wide and y - 10.0 < d[1] < y + 2.0]
 
 
+def test_the_tolerance_is_named_where_no_dot_is(page):
+    words = PictureWords("Predicted", "Observed", "observed", "rows", tolerance=0.05)
+    root = ElementTree.fromstring(diagram(page.curve, "difference", words))
+    (text,) = (t for t in root.iter("text") if "tolerance" in t.text)
+    x, y, wide = float(text.get("x")), float(text.get("y")), 6.3 * len(text.text)
+    left = x - wide if text.get("text-anchor") == "end" else x
+    for dot in root.iter("circle"):
+        across, up = float(dot.get("cx")), float(dot.get("cy"))
+        assert not (left < across < left + wide and y - 10.0 < up < y + 2.0)
+
+
 @pytest.mark.parametrize("extra", [0.0, 0.2])
 def test_rates_have_the_same_ticks_where_bars_reach_below_0(extra):
     assert _round(-extra, 1.0, 0.0, 1.0)[2] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
