@@ -20,6 +20,11 @@ from statistics import median
 import numpy as np
 from scipy.special import expit, ndtr
 
+#: What leaves a process one thread; an idle thread of BLAS would count as work.
+ONE_THREAD = (
+    *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"),
+    *("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+)
 #: What is asked of a file, by the name of what is in it, and the rows it has.
 AUDITS = {
     "independent": ([], (50_000, 100_000)),

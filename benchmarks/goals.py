@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from benchmarks.designs import AUDITS, asked, write
+from benchmarks.designs import AUDITS, ONE_THREAD, asked, write
 from benchmarks.measure import confident
 
 #: CPU seconds that the audits of ``designs`` may take, by kind and rows.
@@ -151,7 +151,7 @@ def jobs(folder: Path, wanted: list[str], quick: bool) -> Iterator[Goal]:
 
 def main(arguments: list[str]) -> None:
     """Print a line for every goal."""
-    os.environ["NUMBA_NUM_THREADS"] = os.environ["POLARS_MAX_THREADS"] = "1"
+    os.environ |= dict.fromkeys(ONE_THREAD, "1")
     folders = [str(Path(__file__).parents[1])]
     if "--against" in arguments:
         at = arguments.index("--against")
