@@ -74,7 +74,7 @@ def write(path: Path, kind: str, n: int) -> None:
 
 def asked(folder: str, arguments: list[str]) -> tuple[float, float, str]:
     """Return CPU seconds, peak megabytes and what Python prints with the package of a folder."""
-    environment = os.environ | {"PYTHONPATH": folder}
+    environment = os.environ | dict.fromkeys(ONE_THREAD, "1") | {"PYTHONPATH": folder}
     # Modules are compiled once, as after an installation, and not again in every process.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir(), "caltest-pyc")))
