@@ -94,7 +94,7 @@ SHOWN_TEST, SHOWN_PART = (
 LENSES = {
     "OneVsRest": "{}",
     "TopK(1)": "confidence, the probability of the likeli{} class",
-    "TopK": "the likeliest few classes",
+    "TopK": "the {} likeliest classes",
     "Cumulative": "cumulative probabilities",
     "Canonical": "all classes together",
 }
@@ -372,7 +372,9 @@ class AuditReport(Result):
         shown = [SHOWN_TEST] * any(row.aspect == "shape" for row in with_parts)
         named = dict.fromkeys(parts[row.aspect] for row in with_parts if row.aspect in parts)
         shown += [SHOWN_PART.format(" or ".join(named))] * bool(named)
+        shown += ["the segment of most evidence"] * any(row.search for row in with_parts)
         words = PART_IS_SHOWN.format("; ".join(shown), several(len(self.rows), "row"))
+        words += " ≤: the limit of a simulation." * any(row.test.at_floor for row in self.rows)
         return [AUDIT_UNITS, *[words] * bool(shown), *[SKEWED] * high]
 
     @property
@@ -382,12 +384,13 @@ class AuditReport(Result):
         words = dict[str, str]()
         for name in (row.test.lens if row.aspect != "classes" else row.lens for row in self.rows):
             key = next((key for key in LENSES if name.startswith(key)), "")
-            called = "each class" if "…" in name else event
+            blanks = {
+                "OneVsRest": "each class" if "…" in name else event,
+                "TopK(1)": "er" if self.n_classes == 2 else "est",
+                "TopK": name[len("TopK(") : -1],
+            }
             if key:
-                likeliest = "er" if self.n_classes == 2 else "est"
-                words.setdefault(
-                    name, LENSES[key].format(likeliest if key == "TopK(1)" else called)
-                )
+                words.setdefault(name, LENSES[key].format(blanks.get(key, "")))
         return f"Lens: {'; '.join(f'{name} = {said}' for name, said in words.items())}."
 
     def _in_words(self) -> list[str]:
@@ -773,7 +776,7 @@ class SegmentSearch(Result):
         if not self.segments or self.segments[0].depth > 0:
             return f"in {several(len(self.segments), 'segment')}"
         if len(self.segments) == 1:
-            return "in all rows together; no smaller segment adds to it"
+            return "in all rows together; no smaller segment is listed"
         return f"in all rows together and in {several(len(self.segments) - 1, 'segment')}"
 
     @property

@@ -659,7 +659,8 @@ class PromiseResult(Result):
 
     def _tables(self) -> list[Columns]:
         names = ("promised", "realised", "difference", "z", "pvalue")
-        tables: list[Columns] = [attributes([self], dict(zip(names, names, strict=True)))]
+        table = attributes([self], dict(zip(names, names, strict=True)))
+        tables: list[Columns] = [table | {"z": [f"{self.z:.2f}"]}]
         if self.actions:
             shares = [f"{100 * share:.1f} %" for share in self.shares]
             tables.append({"action": list(self.actions), "share of rows": shares})
@@ -675,7 +676,7 @@ class PromiseResult(Result):
         finding, *remarks = self._in_words()
         if self.pvalue > 1.0 - self.level:
             return Card("no evidence", "plain", finding, numbers, tuple(remarks))
-        return Card("promise not kept", "bad", finding, numbers, tuple(remarks))
+        return Card("miscalibrated", "bad", finding, numbers, tuple(remarks))
 
     def _in_words(self) -> list[str]:
         spread = abs(self.difference / self.z) if self.z else abs(self.difference)
@@ -689,8 +690,8 @@ class PromiseResult(Result):
         if self.pvalue <= 1.0 - self.level:
             side = "more" if self.difference > 0.0 else "less"
             finding = (
-                f"The probabilities are miscalibrated: the realised mean utility is {realised} per "
-                f"observation, {side} than the promised {promised} ({p})."
+                f"The realised mean utility is {realised} per observation, {side} than the "
+                f"promised {promised} ({p}): the probabilities are miscalibrated."
             )
         return [
             finding,

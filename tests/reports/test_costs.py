@@ -25,8 +25,7 @@ def test_an_audit_has_the_row_and_the_sentence_of_the_promise(risks):
     direct = ct.promise(*risks, costs)
     assert (row.promise.promised, row.promise.pvalue) == (direct.promised, direct.pvalue)
     assert any(
-        words.startswith("In your units, the probabilities are miscalibrated")
-        for words in found.details
+        words.startswith("In your units, the realised mean utility") for words in found.details
     )
     plain = ct.audit(*risks, **RUN)
     assert [r.pvalue for r in plain.rows] == [r.pvalue for r in found.rows[:-1]]
