@@ -313,10 +313,11 @@ def follow_up(rows: Rows) -> Question | None:
     """Ask whether rows were followed for a time, which a column beside a binary label holds.
 
     The column is named like a time, or events have lower values of it (:func:`like_time`). If the
-    label was found by its name, a time known by its name only is a doubt, not a question. Censoring
-    hides events, so it explains fewer events than predicted, never more. ``rows`` are the
-    predictions and outcomes, with the unused columns of the table. The result is a
-    :class:`Question` (evidence as text, with alternative readings), or None.
+    label was found by its name, a time known by its name only is a doubt, not a question. It may
+    explain an error in either direction: censoring hides events, and a label counts those that came
+    after the horizon of the predictions. ``rows`` are the predictions and outcomes, with the unused
+    columns of the table. The result is a :class:`Question` (evidence as text, with alternative
+    readings), or None.
     """
     if rows.followed or rows.risks is None:
         return None
@@ -333,18 +334,17 @@ def follow_up(rows: Rows) -> Question | None:
             f"{seen or column.name + ' has the name of a time'}: if it is how long rows were "
             "followed, rows without the event may have been censored before it"
         )
+        if not fewer:
+            text += ", and events may have come after the horizon of the predictions"
         asks = column in early or "label" in rows.named
         if not asks:
             event, time = (f"{w!r} (--{o} {shlex.quote(w)})" for o, w in (
                 ("event", rows.outcome), ("time", column.sql)))  # fmt: skip
-            text += (
-                "" if fewer else ", which cannot explain that more events occurred than predicted"
-            )
             text += spelt(
                 f". Pass event={event}, time={time} and horizon=NUMBER (--horizon NUMBER) if so, "
                 "else as_is=True (--as-is)"
             )
-        return Question("follow-up", text, (reading,), asks, explains=bool(fewer))
+        return Question("follow-up", text, (reading,), asks)
     return None
 
 
