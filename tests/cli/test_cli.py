@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +83,9 @@ def test_files_are_matched_by_a_column_of_ids_and_refused_without(run, models, r
     words = (command, models / "good.csv", *options)
     assert "rows of steep brought into the order of good" in run(*words, models / "steep.csv")[1]
     steep = (models / "steep.csv").read_text()
-    (models / "bare.csv").write_text(steep.replace("id,", "n,", 1))
+    (models / "other.csv").write_text(steep.replace("id,", "n,", 1))
+    assert "rows of other brought into the order of good" in run(*words, models / "other.csv")[1]
+    (models / "bare.csv").write_text(re.sub(r"^id\d*,", "", steep, flags=re.MULTILINE))
     refused(AS_FREQUENT, *words, models / "bare.csv")
     refused("\nsay: caltest ", *words, models / "bare.csv")
 
