@@ -128,6 +128,11 @@ PRIOR = frozenset("prev previous prior last old former baseline".split())  # noq
 LEAST_PERCENT, SOME_BELOW, RANKS = 50.0, 10.0, 20
 
 
+#: Distance up to which a probability is that of log-odds, and by which rounding may bring
+#: probabilities out of their order.
+SAME_PROBABILITY, ROUNDED_ORDER = 0.01, 1e-3
+
+
 #: Below it there are some probabilities in thousandths.
 SOME_LOW = 20.0
 
@@ -171,6 +176,7 @@ class Head:
         self.times = [n for n, column in columns.items() if column and is_time(column)]
         found = {n: numbers_of(self.frame[n]) for n in self.free}
         self.numbers = {n: v for n, v in found.items() if v is not None and np.isfinite(v).any()}
+        self.texts: dict[str, bool] = {}  # whether columns hold text, of those asked about
 
     def terms(self, value: Any) -> list[Term]:
         """Return the expressions that an option's value asks for.
@@ -206,10 +212,13 @@ class Head:
         or as American odds.
         """
         cells = self.frame[name]
-        written = str(cells.dtype) == "String" and has_commas(cells)
-        written = written or (str(cells.dtype) == "String" and bool(out_of(cells)))
-        written = written or (name in self.numbers and self.is_american_odds(name))
-        return str(cells.dtype) == "String" and not self.is_signed(name) and not written
+        if str(cells.dtype) != "String":
+            return False
+        if name not in self.texts:
+            written = has_commas(cells) or bool(out_of(cells)) or self.is_signed(name)
+            written = written or (name in self.numbers and self.is_american_odds(name))
+            self.texts[name] = not written
+        return self.texts[name]
 
     # --- probabilities -------------------------------------------------------------------------
 
@@ -237,10 +246,14 @@ class Head:
             ]
             if len(others) == 1 and self.is_within(others[0], 0.0, 1.0):
                 listed += others
+            scores = {
+                n: {"probs": quoted(n), "from_logits": True} for n in listed if self.is_real(n)
+            }
+            fractions = [n for n in listed if n in self.numbers and self.is_within(n, 0.0, 1.0)]
             return [
-                {"probs": quoted(n), "from_logits": True} if self.is_real(n) else self.scaled([n])
-                for n in listed
-            ]
+                scores.get(n, self.scaled([n])) for n in listed
+                if n not in scores or not self.has_other_form(scores[n], fractions)
+            ]  # fmt: skip
         numbers = [n for n in self.numbers if n not in [*self.times, *values]]
         if odds := self.odds(numbers):
             return odds
@@ -294,10 +307,30 @@ class Head:
                 found.append({"probs": quoted(name), "from_logits": True})
             else:
                 found += self.thousandths([name])
+        found = [
+            o for o in found if "from_logits" not in o or not self.has_other_form(o, fractions)
+        ]
         if self.times:  # a linear predictor of survival is no log-odds
             found = [o for o in found if "from_logits" not in o] or found
         american = [n for n in names if self.is_american_odds(n)]
         return found + (self.american(american) if american else [])
+
+    def has_other_form(self, options: Options, fractions: Sequence[str]) -> bool:
+        """Return whether probabilities stand beside scores that are not the log-odds of them.
+
+        They are in the same order as the scores, and differ from what these are as log-odds.
+        ``options`` are guessed arguments of :func:`read_predictions`, of which ``probs`` names the
+        column of scores; ``fractions`` are columns of numbers from 0 to 1.
+        """
+        (name,) = self.roots(options["probs"])
+        for other in fractions:
+            known = np.isfinite(self.numbers[name]) & np.isfinite(self.numbers[other])
+            x, p = self.numbers[name][known], self.numbers[other][known]
+            order = np.argsort(x, kind="stable")
+            apart = np.abs(p - 1.0 / (1.0 + np.exp(-x))).max(initial=0.0) > SAME_PROBABILITY
+            if apart and (np.diff(p[order]) >= -ROUNDED_ORDER).all():
+                return True
+        return False
 
     def less_likely(self, names: Sequence[str]) -> list[Options]:
         """Return options for columns of percents, or shares, whose names say nothing; [] for none.

@@ -85,8 +85,8 @@ CREDIT_WORDS = frozenset(
 DECIDES = 0.99
 
 
-#: Rows of a table of grades, at most.
-GRADES = 60
+#: Rows of a table of grades, at most, and columns of one with more rows.
+GRADES, COLUMNS_OF_GRADES = 60, 40
 
 
 #: Share of rows without a value from which on a suggestion leaves them out.
@@ -677,7 +677,9 @@ class _Readings(Head):
         if self.given.keys() & {"label", "event", "votes"} or len(probs) != 1:
             return []
         found = []
-        for no, yes in ((a, b) for a in self.numbers for b in self.numbers):
+        words = {word for pair in NO_YES for word in pair}
+        names = [n for n in self.numbers if re.split(r"_|\W", n)[-1].lower() in words]
+        for no, yes in ((a, b) for a in names for b in names):
             stems = [re.sub(r"[^_\W]+$", "", name) for name in (no, yes)]
             ends = tuple(name[len(stems[0]) :].lower() for name in (no, yes))
             counts = (self.numbers[name] for name in (no, yes))
@@ -930,12 +932,16 @@ class _Readings(Head):
         The name of such a column says so, as "truth" or "answer_key" do; all rows answer one
         question. Another column, of answers, has to hold the word among others.
         """
-        words = {n: {*self.words[n].to_list()} for n in self.words if self.is_text(n)}
+        named = [n for n in self.free if {*key(n).split("_")} & TRUTH
+                 and (n not in self.words or not self.is_text(n))]  # fmt: skip
+        if not named:
+            return []
+        words = [{*self.words[n].to_list()} for n in self.words if self.is_text(n)]
         found = []
-        for name in (n for n in self.free if n not in words and {*key(n).split("_")} & TRUTH):
+        for name in named:
             cells = self.frame[name]
             one = {*cells.to_list()} if str(cells.dtype) == "String" else set[str]()
-            if len(one) == 1 and any(one < others for others in words.values()):
+            if len(one) == 1 and any(one < others for others in words):
                 found.append(name)
         return found
 
@@ -1068,9 +1074,10 @@ class _Readings(Head):
 
         They are for the command ``grades``. Grades are groups of rows with a predicted probability,
         one row each. A suggestion has options of :func:`caltest.grade_tests`, and the condition in
-        words. [] if the user named columns already.
+        words. [] if the user named columns already, and for tables of many rows and columns.
         """
-        if self.given:
+        long = self.frame.height > GRADES
+        if self.given or (long and self.frame.width > COLUMNS_OF_GRADES):
             return []
         frame = self.frame.drop_nulls()
         readings = likely_grades(frame, {}, REQUIRED) if frame.height else []
