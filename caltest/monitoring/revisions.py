@@ -235,7 +235,7 @@ class Revisions:
         history = np.column_stack([clock, evidence])
         every = -(-len(history) // HISTORY_POINTS)
         charge = (
-            f"the e-value allows for rounding, {self.step:g} of each bet on a revision"
+            f"for rounding the e-value is divided by up to {1.0 + self.step:g} at each revision"
             if self.step
             else "smaller changes may be rounding"
         )

@@ -777,6 +777,13 @@ def _dependence_notes(clusters: dict[str, ClusterSummary | None]) -> list[str]:
     if not found:
         return []
     (first, summary), *others = found.items()
+    if summary.beside is None and not summary.of_items:
+        limits = "; ".join(f"{lens} {each.largest_dependence}" for lens, each in found.items())
+        return [
+            "noise floors and p-values allow for dependence within clusters "
+            f"({summary.in_sizes}) by λ, the chance that the labels of two rows are one draw in "
+            f"place of two: {limits}"
+        ]
     more = [
         f"{lens}: {each.dependence_in_words}"
         for lens, each in others

@@ -514,16 +514,16 @@ class RevisionTest(Result):
         ]
         if self.effect == self.effect:
             said += [
-                f"Revision size ({100 * self.level:g} % interval in brackets): how far an average "
-                "revision goes of the way that the next one shows to be right. It is 100 % if "
-                "calibrated, less for underreaction, more for overreaction."
+                f"Revision size ({100 * self.level:g} % interval in brackets): 100 % if "
+                "calibrated. 80 % means that the next revision adds 20 % of the last one "
+                "(underreaction), 120 % that it takes 20 % back (overreaction)."
             ]
         if self.resolved > 0.0:
             ratio = self.movement / self.resolved
             said += [
-                f"Squared revisions add up to {ratio:.2f} times the fall of p (1 − p); if "
-                "calibrated, the expected ratio is 1 (e-value of excess movement "
-                f"{_written(self.movement_log_evidence)})."
+                f"Squared revisions add up to {ratio:.2f} times the fall of p (1 − p) "
+                "from first to last forecasts; if calibrated, the expected ratio is 1 (e-value of "
+                f"excess movement {_written(self.movement_log_evidence)})."
             ]
         return said
 

@@ -622,13 +622,26 @@ class ClusterSummary(Record):
             )
         return tuple(notes)
 
-    def _of(self) -> str:
+    @property
+    def largest_dependence(self) -> str:
+        """Largest λ in words, of labels, of being right, or in parts of the rows; "at most 0.1".
+
+        It is "below 0.1" where none was found, as λ is estimated in steps of 0.1.
+        """
+        largest = max(self.dependence or 0.0, self.correctness or 0.0, self.in_parts)
+        if not self.estimated:
+            return f"{largest:.3g}"
+        return f"at most {largest:.3g}" if largest else "below 0.1"
+
+    @property
+    def in_sizes(self) -> str:
+        """Number and sizes of clusters, and their effective number, in words."""
         return f"{_sizes(self)}, as informative as {self.effective:.1f} of equal weight"
 
     def __str__(self) -> str:
-        columns = self._of()
+        columns = self.in_sizes
         if self.beside is not None:
-            columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside._of()}"
+            columns = f"{self.name}: {columns} · {self.beside.name}: {self.beside.in_sizes}"
         applied = "" if self.inflation_applied else " (not applied)"
         within = self.in_parts > max(self.dependence or 0.0, self.correctness or 0.0)
         parts = f" · λ up to {self.in_parts:g} where rows agree more than elsewhere" * within

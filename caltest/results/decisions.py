@@ -389,7 +389,7 @@ class Plan(Result):
             width=self.width, tolerance=self.tolerance,
         )  # fmt: skip
         about = "" if self.method == "formula" else f" ({self._size_range}, Monte Carlo)"
-        words = [f"{self.n} rows{about} are needed {goal}. Assumed: {self.assumed}."]
+        words = [f"{self.n} rows{about} are needed {goal}. Assumed truth: {self.assumed}."]
         if self.present is not None:
             words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
         return words

@@ -565,7 +565,8 @@ class ComparisonResult(Result):
             for name, (left, right) in rows.items()
         ]
         if self.low is not None and self.high is not None:
-            between = f"  ({self._percent} interval {format_range(self.low, self.high)})"
+            ends = format_range(self.low, self.high)
+            between = f"  ({a} − {b}; {self._percent} interval {ends})"
         resamples = f", {self.n_resamples} resamples" if self.n_resamples else ""
         test = "z-test" if self.method == "z" else self.method
         how = f"{test}, {'paired' if self.paired else 'independent'} rows{resamples}"
