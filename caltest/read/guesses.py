@@ -117,7 +117,7 @@ PREDICTED |= frozenset("predicted prediction pred phat forecast forecasts likeli
 
 
 #: Names of columns of p-values, which are no predictions.
-P_VALUE = re.compile(r"(?:.*_)?p_?val(?:ue)?s?(?:_.*)?")
+P_VALUE = re.compile(r"(?:.*_)?p_?(?:val|vals|value|values)(?:_.*)?")
 
 
 #: Words in names of predictions that another one replaced.

@@ -41,6 +41,7 @@ from caltest.read.expressions import (
 from caltest.read.formats import Table
 from caltest.read.guesses import (
     CODES,
+    GRADE_NAMES,
     MOST_LABELS,
     MOST_WORDS,
     REQUIRED,
@@ -87,6 +88,9 @@ DECIDES = 0.99
 
 #: Rows of a table of grades, at most, and columns of one with more rows.
 GRADES, COLUMNS_OF_GRADES = 60, 40
+
+#: Grades up to which 0 or 1 event in each may be counts.
+FEW_GRADES = 20
 
 
 #: Share of rows without a value from which on a suggestion leaves them out.
@@ -516,16 +520,31 @@ class _Readings(Head):
     def if_unclear(self, options: Options) -> str:
         """Return the condition that a column is the prediction if neither name nor order tells.
 
-        ``options`` are guessed arguments of :func:`read_predictions`. "" if its name says that it
-        holds predictions, if it ranks the outcomes, or if no other column holds numbers such as
-        percents.
+        ``options`` are guessed arguments of :func:`read_predictions`. "" for several columns, if
+        its name says that it
+        holds predictions, and if it ranks the outcomes and no other column of numbers ranks them
+        better; if it does not, then only if no other column holds numbers but ids, and 0 and 1.
         """
-        if "probs" not in options or self.is_called(options) or self.rank_score(options) >= TELLS:
+        rows = self.rows(options)
+        single = len(self.terms(options.get("probs"))) == 1
+        if not single or self.is_called(options) or rows is None:
             return ""
+        p, y, frame = rows
         used = {root for o in ("probs", "label") for root in self.roots(options.get(o))}
         others = [n for n in self.numbers if n not in used and n not in self.times]
-        percents = any(self.is_within(n, 1.0, 100.0) or self.percents(n) for n in others)
-        return self.as_prediction(options) if percents else ""
+        free = [n for n in others if n not in self.two]
+        free = [n for n in free if np.unique(self.numbers[n]).size < self.frame.height
+                or (np.nan_to_num(self.numbers[n]) % 1 != 0).any()]  # fmt: skip
+        unclear = self.rank_score(options) < TELLS and bool(free)
+        for name in others if not unclear else ():
+            x = numbers_of(frame[name])
+            if x is None:
+                continue
+            known = np.isfinite(x)
+            area, z = order_of_events(x[known], y[known])
+            better = order_gap(np.sign(z) * x[known], p[known], y[known])
+            unclear |= max(area, 1.0 - area) < DECIDES and abs(z) >= TELLS and better > 0.0
+        return self.as_prediction(options) if unclear else ""
 
     def has_answers(self, options: Options) -> bool:
         """Return whether one column of predictions stands beside a label of three or more words.
@@ -1074,7 +1093,9 @@ class _Readings(Head):
 
         They are for the command ``grades``. Grades are groups of rows with a predicted probability,
         one row each. A suggestion has options of :func:`caltest.grade_tests`, and the condition in
-        words. [] if the user named columns already, and for tables of many rows and columns.
+        words; one is that columns count rows and events, unless their names say so. [] for outcomes
+        of 0 and 1 in more than 20 rows, if the user named columns already, and for tables of many
+        rows and columns.
         """
         long = self.frame.height > GRADES
         if self.given or (long and self.frame.width > COLUMNS_OF_GRADES):
@@ -1088,8 +1109,16 @@ class _Readings(Head):
             return []
         if self.frame.height > GRADES and (len(readings) > 1 or not self.are_counts(readings[0])):
             return []
+        columns = [str(readings[0].options[what]).strip('"') for what in ("events", "n")]
+        words = {word for name in columns for word in key(name).split("_")}
+        called = bool(words & (GRADE_NAMES["n"] | GRADE_NAMES["events"]))
+        single = columns[0] in self.two and self.keys(columns[0]) == {"0", "1"}
+        if single and not called and self.frame.height > FEW_GRADES:
+            return []  # outcomes of rows
+        unsure = f"{columns[1]} counts the rows of a grade and {columns[0]} its events"
+        whens = [r.when or (unsure if not called else "") for r in readings]
         sided = [{**r.options, **self.both_sides(r)} for r in readings]
-        return [Reading(o, r.when, verb="grades") for o, r in zip(sided, readings, strict=True)]
+        return [Reading(o, when, verb="grades") for o, when in zip(sided, whens, strict=True)]
 
     def both_sides(self, reading: Reading) -> Options:
         """Return the option of a two-sided test of grades, ``{"alternative": "two-sided"}``, or {}.

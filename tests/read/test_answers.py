@@ -729,3 +729,22 @@ def test_areas_under_two_curves_are_compared_as_by_delong():
     variance = rows.var(ddof=1) / rows.size + columns.var(ddof=1) / columns.size
     assert order_gap(p, q, y) == pytest.approx(rows.mean() / np.sqrt(variance), rel=1e-12)
     assert order_gap(p, p, y) == 0.0
+
+
+def test_a_fraction_that_another_column_outranks_is_the_prediction_only_if_so():
+    rng = np.random.default_rng(6)
+    z = rng.normal(-1, 1.5, 400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-z))).astype(int)
+    feature = 1 / (1 + np.exp(-0.5 * z - rng.normal(size=400)))
+    columns = {"rate": feature, "Risiko": z, "died": y}
+    assert [when for _, when in suggestions(columns)] == ["rate is the prediction"]
+    columns = {"phat": 1 / (1 + np.exp(-z)), "bmi": rng.normal(27, 4, 400), "died": y}
+    assert [when for _, when in suggestions(columns)] == [""]
+
+
+def test_sixty_rows_with_an_outcome_are_no_grades():
+    rng = np.random.default_rng(7)
+    p = rng.random(60)
+    columns = {"risk_new": p, "age": rng.integers(20, 90, 60), "died": (rng.random(60) < p) * 1}
+    readings = suggestions(columns)
+    assert [options["label"] for options, _ in readings] == ["died"]
