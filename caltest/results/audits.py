@@ -171,7 +171,7 @@ class AuditRow(Record):
         Utility promised and gained, if costs were given and rows are independent.
     n_tests, n_wrong : int
         For "classes" and "ordered" the number of classes that were tested, and of those that are
-        miscalibrated on their own; else 0.
+        miscalibrated by their adjusted p-value; else 0.
     """
 
     lens: str

@@ -226,7 +226,9 @@ def test_a_wrong_class_is_told_by_predicted_and_observed_and_by_what_mends_it():
     data = ct.Predictions.of(p, np.array(["a", "b", "cat", "d"])[labels], ["a", "b", "cat", "d"])
     report = ct.report(data, **RUN)
     assert "cat" in report.screen.whom
-    assert report.screen.whom.startswith("4 of 4 classes are miscalibrated on their own; off on")
+    assert report.screen.whom.startswith(
+        "4 of 4 classes are miscalibrated by their adjusted p; off on"
+    )
     assert "shift of the log-probability of every class" in report.screen.next
     assert not report.parts_counted
     assert 'data-label="n"' not in report.to_html()
