@@ -1102,7 +1102,7 @@ class _Readings(Head):
             return []
         frame = self.frame.drop_nulls()
         readings = likely_grades(frame, {}, REQUIRED) if frame.height else []
-        if not all(r.complete for r in readings):
+        if not readings or not all(r.complete for r in readings):
             return []
         means = [self.numbers.get(str(r.options["n"]).strip('"'), np.ones(1)) for r in readings]
         if any(np.nanmean(n) < 5.0 for n in means):
