@@ -26,6 +26,8 @@ SUM_TOLERANCE, SUM_EXACT = 1e-3, 1e-12
 LARGEST_SCALE = 10.0
 
 
+#: How far sums may be from 1 by an error of rounding; further away they may be several labels.
+FAR_FROM_ONE = 0.05
 #: What rounding to 32 bits makes of sums of 1, of which nothing is said.
 OF_SINGLES = 1e-6
 
@@ -194,11 +196,13 @@ def as_probabilities(
         probs, deviation = probs / sums[:, None], np.where(refused, 0.0, deviation)
     elif refused.any():
         row, count = int(np.argmax(refused)), int(refused.sum())
+        far = deviation.max() > FAR_FROM_ONE
+        when = "the classes exclude each other, and a row is wrong by a factor only" if far else ""
         raise InvalidPredictionsError(
             f"probs: {nth(row)} sums to {sums[row]:.6g} ({count} of {len(sums)} rows are further "
             f"than {tolerance:g} from 1{rounded}); each row must be a distribution over all "
             "classes. If it is one but for its sum, pass renormalise=True (--renormalise)",
-            [Reading({"renormalise": True})],
+            [Reading({"renormalise": True}, when)],
         )
     inexact = deviation > SUM_EXACT
     if inexact.any():

@@ -442,6 +442,12 @@ class EvaluatedCells:
         known = [code for code in codes if code not in lost]
         if option != "label" or len(known) < 2:
             lost, known = [], codes
+        if option == "label" and {as_number(str(code)) for code in known} == {-1.0, 0.0, 1.0}:
+            away = self.where(f"{sql} <> -1")
+            return [
+                Reading({"where": away}, "-1 says that the outcome is not known"),
+                Reading({"label": f"{sql} = 1"}, "1 is the event, and both -1 and 0 are none"),
+            ]
         where = " AND ".join(f"{sql} <> {literal(code, cells)}" for code in lost)
         kept = {"where": self.where(where)} if lost else {}
         unless = f", and {' and '.join(map(str, lost))} says that it is not known" if lost else ""

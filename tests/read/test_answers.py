@@ -748,3 +748,21 @@ def test_sixty_rows_with_an_outcome_are_no_grades():
     columns = {"risk_new": p, "age": rng.integers(20, 90, 60), "died": (rng.random(60) < p) * 1}
     readings = suggestions(columns)
     assert [options["label"] for options, _ in readings] == ["died"]
+
+
+@pytest.mark.parametrize(("spread", "condition"), [(0.004, ""), (0.4, "exclude each other")])
+def test_rows_far_from_a_sum_of_one_are_divided_under_a_condition_only(spread, condition):
+    rng = np.random.default_rng(12)
+    probs = rng.dirichlet(np.ones(3), 200) * rng.uniform(1.0 - spread, 1.0, (200, 1))
+    columns = {f"p_{name}": probs[:, k] for k, name in enumerate("abc")}
+    columns["label"] = rng.choice(list("abc"), 200)
+    [(options, when)] = refusal(columns, "sums to")
+    assert (options, bool(when)) == ({"renormalise": True}, bool(condition))
+    assert condition in when
+
+
+def test_minus_one_beside_zero_and_one_may_be_not_known_and_is_no_event():
+    rng = np.random.default_rng(13)
+    columns = {"prob": rng.random(300), "label": rng.choice([-1, 0, 1], 300)}
+    ways = [options for options, _ in refusal(columns, "say which is the event")]
+    assert ways == [{"where": "label <> -1"}, {"label": "label = 1"}]
