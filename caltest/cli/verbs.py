@@ -871,6 +871,8 @@ def revisions(file: Path, **options: Any) -> Outcome:
     Click calls this function; ``options`` are the values of all other options by Python name. It
     returns (result or text to print, exit code). A note on the reading goes to standard error.
     """  # noqa: D301
+    import polars as pl
+
     from caltest.read.grade_tables import read_forecasts
 
     check_out(options | {"file": file})
@@ -878,9 +880,12 @@ def revisions(file: Path, **options: Any) -> Outcome:
     rows = read_forecasts(file, **{name: options[name] for name in names})
     click.echo(f"{rows.note}\n", err=True)
     known = None if rows.outcomes is None else np.asarray(rows.outcomes)
+    times: Any = rows.times
+    if rows.times.dtype.kind in "iuf":  # questions about numbers name their column
+        times = pl.Series(options["time"], rows.times)
     data = ct.Revisions(
         rows.ids,
-        rows.times,
+        times,
         rows.probs,
         known,
         groups=rows.groups,

@@ -17,7 +17,7 @@ from caltest._base.arrays import FloatArray, IntArray
 from caltest._base.written import several
 from caltest.data.facts import are_dates, as_names, as_times, refuse_leads
 from caltest.data.numbers import as_array, as_numbers
-from caltest.errors import InvalidPredictionsError, spelt
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError, Reading, spelt
 from caltest.nulls.lanes import kernel
 from caltest.results.aspects import REACTIONS, RevisionTest
 
@@ -45,6 +45,9 @@ GAIN_OF_ROUNDING = 0.6
 #: Grid from which on rounding spoils the movement and the interval of the effect: on a grid of
 #: 0.025, the interval of 200 calibrated questions with 100 forecasts missed 1 in 36 % of 500 sets.
 COARSE = 0.02
+
+#: Log of the odds against a rise of p (1 − p) by chance, from which on it is asked about.
+BACKWARDS = float(np.log(1e4))
 
 #: Points that a result keeps of its history.
 HISTORY_POINTS = 512
@@ -99,7 +102,8 @@ class Revisions:
         holds for all ways of rounding, and has less power. ``least=0`` says that forecasts were not
         rounded.
     as_is : bool, default False
-        Take times with the name of lead times, such as a column ``lead_hours``, as they are.
+        Take times as they are that seem to count down, by their name, such as ``lead_hours``, or as
+        forecasts grow less certain.
 
     Raises
     ------
@@ -109,7 +113,7 @@ class Revisions:
         groups.
     DoubtfulInputError
         For times that are a series of numbers with the name of lead times, which count down to the
-        event: pass their negative.
+        event, and for numbers along which forecasts grow less certain: pass their negative.
 
     Notes
     -----
@@ -156,9 +160,9 @@ class Revisions:
         n = p.size
         names, number = np.unique(as_names(ids, n, "ids"), return_inverse=True)
         clock = as_times(times, n)
-        name = getattr(times, "name", None)  # of a series
-        if isinstance(name, str) and not as_is and not are_dates(times):
-            refuse_leads(name, clock, f'-"{name}"')
+        called = getattr(times, "name", None)  # of a series
+        if isinstance(called, str) and not as_is and not are_dates(times):
+            refuse_leads(called, clock, f'-"{called}"')
         given, p = _as_forecasts(p)
         order = np.lexsort((clock, number))
         order = order[given[order]]
@@ -177,6 +181,8 @@ class Revisions:
             checks.one_of("dependent", dependent, (False,))
             marks = np.unique(as_names(groups, n, "groups"), return_inverse=True)[1]
             self.group = _one_a_question(marks, number, names, "groups")
+        if not as_is and not self.dates:
+            self._refuse_backwards(called if isinstance(called, str) else "times")
         #: Grid to which the forecasts were rounded, 0 without one or where ``least`` is given.
         self.grid = self._grid() if least == "auto" else 0.0
         automatic = {"least": STEPS_OF_A_MOVE * self.grid, "step": GAIN_OF_ROUNDING * self.grid}
@@ -197,6 +203,35 @@ class Revisions:
                 f"rows {rows[0]} and {rows[1]} forecast question {self.names[self.question[k]]} at "
                 "one time: keep one of them"
             )
+
+    def _refuse_backwards(self, name: str) -> None:
+        """Raise DoubtfulInputError if forecasts grow less certain, so that times may count down.
+
+        If revisions are unpredictable, p (1 − p) falls on average from the first forecast p of a
+        question to the last. Means over groups of questions lie in an interval of length ¼, so that
+        Hoeffding's inequality bounds the probability that their mean rises: it is asked below 1e-4.
+        ``name`` is that of the times.
+        """
+        first = np.flatnonzero(np.diff(self.question, prepend=-1))
+        last = np.append(first[1:], self.question.size) - 1
+        spread = self.probs * (1.0 - self.probs)
+        group, several_times = self.group[self.question[first]], last > first
+        rise = np.bincount(group[several_times], (spread[last] - spread[first])[several_times])
+        size = np.bincount(group[several_times])
+        rises = rise[size > 0] / size[size > 0]
+        if not rises.size or rises.mean() <= np.sqrt(BACKWARDS / (32.0 * rises.size)):
+            return
+        negative = f"-{name}" if name.isidentifier() else f'-"{name}"'
+        raise DoubtfulInputError(
+            f"forecasts are less certain at the end of {name} than at its start: p (1 - p) rises "
+            f"by {rises.mean():.3g} on average, and falls if revisions are unpredictable. Pass "
+            "times=-times (--time with a minus) if times count down to the event, or as_is=True "
+            "(--as-is) if they count up",
+            [
+                Reading({"time": negative}, f"{name} counts down to the event"),
+                Reading({"as_is": True}, f"{name} counts up"),
+            ],
+        )
 
     def _grid(self) -> float:
         """Return the coarsest grid, such as 0.01, on which most forecasts lie, or 0.0.

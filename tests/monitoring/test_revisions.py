@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import ndtr
 from twins import revisions as slow
 
 import caltest as ct
-from caltest.errors import InvalidPredictionsError
+from caltest.errors import DoubtfulInputError, InvalidPredictionsError
 
 
 def in_rows(paths):
@@ -287,3 +288,32 @@ def test_one_forecast_is_no_revision():
     assert (test.evidence, test.pvalue) == pytest.approx((1.0, 1.0))
     assert test.n_revisions == 0
     assert np.isnan(test.effect)
+
+
+def paths(questions, seed):
+    """Return (ids, times, forecasts) of rounded Brownian forecasts that end nearly certain."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(size=(questions, 12)) / 12**0.5
+    left = 1.0 - np.arange(12) / 12
+    p = ndtr((np.cumsum(steps, axis=1) - steps) / left**0.5)
+    return np.repeat(np.arange(questions), 12), np.tile(np.arange(12), questions), p.ravel()
+
+
+def test_times_along_which_forecasts_grow_less_certain_are_asked_about():
+    ids, times, p = paths(80, 0)
+    assert not ct.Revisions(ids, times, p).test().alarm
+    with pytest.raises(DoubtfulInputError, match="less certain at the end of times") as asked:
+        ct.Revisions(ids, -times, p)
+    assert [reading.options for reading in asked.value.readings] == [
+        {"time": "-times"}, {"as_is": True}
+    ]  # fmt: skip
+    assert ct.Revisions(ids, -times, p, as_is=True).test().alarm
+    with pytest.raises(DoubtfulInputError, match="end of week"):
+        ct.Revisions(ids, pl.Series("week", -times), p)
+
+
+def test_paths_that_count_up_are_not_asked_about_however_many_questions():
+    for seed in range(40):
+        ids, times, p = paths(15 + 10 * seed, seed)
+        ct.Revisions(ids, times, p)
+        ct.Revisions(ids, times, p, dependent=True)
