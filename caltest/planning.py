@@ -180,11 +180,10 @@ def _answered(task: Task, by_formula: bool) -> tuple[SearchAnswer, tuple[str, ..
     effect = task.population.dependence[0]
     if not by_formula:
         what = "items" if task.population.of_items else "clusters"
-        notes = (
-            f"whole {what} are drawn, with the design effect {effect:.2f} of those given",
-            *([_items_words(task.population, answer.n)] * task.population.of_items),
-        )
-        return answer, notes
+        notes = [f"whole {what} are drawn, with the design effect {effect:.2f} of those given"]
+        if task.population.of_items:
+            notes.append(_items_words(task.population, answer.n))
+        return answer, tuple(notes)
     rows = {name: ceil(effect * vars(answer)[name]) for name in ("n", "low", "high")}
     note = f"rows as if independent, times {effect:.2f}, the design effect of clusters"
     return replace(answer, **rows), (note,)

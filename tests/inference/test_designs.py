@@ -317,3 +317,12 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
         assert fixed(1 - y) == pytest.approx(np.average(gain, weights=w), rel=1e-9)
     with pytest.raises(ct.StatisticError, match="two clusters in each fold, 10 in all"):
         ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
+
+
+def test_a_plan_from_clusters_draws_them_whole():
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(40), 4)
+    p = rng.beta(2, 2, 40)[patient]
+    data = ct.Predictions.of(p, (rng.random(160) < p**0.6).astype(int), clusters=patient)
+    found = ct.plan(data, n_datasets=40, rng=0)
+    assert any(note.startswith("whole clusters are drawn") for note in found.notes)
