@@ -324,5 +324,5 @@ def test_a_plan_from_clusters_draws_them_whole():
     patient = np.repeat(np.arange(40), 4)
     p = rng.beta(2, 2, 40)[patient]
     data = ct.Predictions.of(p, (rng.random(160) < p**0.6).astype(int), clusters=patient)
-    found = ct.plan(data, n_datasets=40, rng=0)
+    found = ct.plan(data, n_datasets=100, rng=0)
     assert any(note.startswith("whole clusters are drawn") for note in found.notes)
