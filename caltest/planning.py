@@ -1057,7 +1057,8 @@ def _fitted(data: Predictions, n: int) -> tuple[EventProbability, str]:
         return platt, f"a Platt fit to these rows, by which P(event) is {_mean_shift(platt, data)}"
     scaled = TemperatureScaling().fit(data)
     fitted = f"temperature {getattr(scaled.map, 'temperature', 1.0):.3g}, fitted to these rows"
-    return scaled, f"{fitted}, by which confidence is {_mean_shift(scaled, data)}"
+    meaning = "divides the logits: above 1 if predictions are overconfident"
+    return scaled, f"{fitted} ({meaning}), by which confidence is {_mean_shift(scaled, data)}"
 
 
 def _mean_shift(truth: EventProbability, data: Predictions) -> str:

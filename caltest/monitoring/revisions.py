@@ -287,8 +287,8 @@ class Revisions:
             ]
             * (self.least > 0.0),
             *[
-                f"most forecasts are multiples of {self.grid:g}: {charge} ({step}; {exact} if they "
-                "were not rounded)"
+                f"most forecasts are multiples of {self.grid:g}: {charge} ({step} changes by how "
+                f"much; {exact} says that they were not rounded)"
             ]
             * (self.grid > 0.0),
             *[f"a grid of {self.grid:g} is too coarse for the movement and the effect's interval"]

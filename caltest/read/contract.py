@@ -154,7 +154,8 @@ class Wanted:
                 "ahead. Follow-up until an event: the time by which the event is predicted",
                 [Reading({"horizon": "1"}, "each row forecasts the next one, one step ahead"),
                  Reading({"event": "EXPR", "horizon": "NUMBER"},
-                         "the time is how long each row was followed, until the event EXPR")],
+                         "the time is how long each row was followed, and EXPR a condition that is "
+                         "true where the event occurred, such as \"status = 2\"")],
             )  # fmt: skip
 
     def _refuse_beside_votes(self) -> None:

@@ -225,7 +225,7 @@ def audited(
         bounded = tolerance is not None or data.followup is None
         if not bounded:
             tolerated = spelt("with tolerance= (--tolerance)")
-            unasked = f"with follow-up, the error has an interval only {tolerated}"
+            unasked = f"with follow-up, the error has an interval only on request, {tolerated}"
             data = replace(data, notes=(*data.notes, unasked))
         if not data.has_rows or (bounded and not data.multilabel):
             try:
@@ -779,10 +779,12 @@ def _dependence_notes(clusters: dict[str, ClusterSummary | None]) -> list[str]:
     (first, summary), *others = found.items()
     if summary.beside is None and not summary.of_items:
         limits = "; ".join(f"{lens} {each.largest_dependence}" for lens, each in found.items())
+        steps = ", at its upper 95 % limit in steps of 0.1 (below 0.1: 0 is used)"
+        steps *= summary.estimated
         return [
             "noise floors and p-values allow for dependence within clusters "
             f"({summary.in_sizes}) by λ, the chance that the labels of two rows are one draw in "
-            f"place of two: {limits}"
+            f"place of two{steps}: {limits}"
         ]
     more = [
         f"{lens}: {each.dependence_in_words}"

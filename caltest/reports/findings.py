@@ -414,7 +414,7 @@ def row_of(
     elif isinstance(parts, WorstClassResult):
         worst_part, detail = f"class {parts.components[0].name}", ""
         if judged.rejected:
-            detail = f"By class: {parts.finding}"
+            detail = f"By class ({question.lens}, p adjusted for all classes): {parts.finding}"
     elif isinstance(parts, IndividualErrorResult):
         worst_part, detail = "", f"Item by item: {parts.finding}"
     elif isinstance(parts, PromiseResult):
@@ -664,7 +664,8 @@ def _detail(
     if question.kind == "error" and _is_low(test, judged):
         return (
             f"{question.lens}: the error {test.shown_estimate} is further below the noise "
-            f"floor ({test.shown_floor}) than chance explains, as if the model, or a "
+            f"floor ({test.shown_floor}) than chance explains (P ≤ "
+            f"{judged.alpha / judged.questions:.2g} for so small an error), as if the model, or a "
             "recalibration, was fitted on these rows. The p-values are for errors that are too "
             "large."
         )

@@ -33,7 +33,7 @@ COLUMNS_OF_CLASSES = {
 
 #: What a recalibration does, by the name of its free parameters.
 REPAIRS = {
-    "temperature": "one temperature (TemperatureScaling)",
+    "temperature": "one temperature (TemperatureScaling: it divides the logits)",
     "level": "a shift of the log-probability of every class",
     "level and temperature": "one temperature with a shift of every class",
     "vector": "a slope and a shift for every class (VectorScaling)",

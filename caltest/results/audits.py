@@ -18,7 +18,16 @@ from caltest._base.written import several
 from caltest.errors import StatisticError
 from caltest.results import rendering, sketches
 from caltest.results.aspects import IndividualErrorResult, WorstClassResult
-from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.base import (
+    HALF_THE_SUM,
+    MEAN_ERROR,
+    ClusterSummary,
+    Record,
+    Result,
+    Subgroups,
+    is_mean_error,
+    short,
+)
 from caltest.results.decisions import PromiseResult
 from caltest.results.hypotheses import CalibrationTestResult
 from caltest.results.rendering import (
@@ -94,7 +103,7 @@ SHOWN_TEST, SHOWN_PART = (
 LENSES = {
     "OneVsRest": "{}",
     "TopK(1)": "confidence, the probability of the likeli{} class",
-    "TopK": "the {} likeliest classes",
+    "TopK": "the {} largest probabilities, each for its class",
     "Cumulative": "cumulative probabilities",
     "Canonical": "all classes together",
 }
@@ -372,10 +381,19 @@ class AuditReport(Result):
         shown = [SHOWN_TEST] * any(row.aspect == "shape" for row in with_parts)
         named = dict.fromkeys(parts[row.aspect] for row in with_parts if row.aspect in parts)
         shown += [SHOWN_PART.format(" or ".join(named))] * bool(named)
+        shown += ["the class of largest z"] * any(row.aspect == "levels" for row in with_parts)
         shown += ["the segment of most evidence"] * any(row.search for row in with_parts)
         words = PART_IS_SHOWN.format("; ".join(shown), several(len(self.rows), "row"))
         words += " ≤: the limit of a simulation." * any(row.test.at_floor for row in self.rows)
-        return [AUDIT_UNITS, *[words] * bool(shown), *[SKEWED] * high]
+        return [AUDIT_UNITS, *self._error_in_words, *[words] * bool(shown), *[SKEWED] * high]
+
+    @property
+    def _error_in_words(self) -> list[str]:
+        """Sentence on what the errors of the table measure, or [] for errors of other kinds."""
+        tests = [row.test.statistic for row in self.rows if row.shown[0]]
+        if not tests or not all(is_mean_error(name) for name in tests):
+            return []
+        return [MEAN_ERROR + (HALF_THE_SUM if self.n_classes > 2 else ".")]
 
     @property
     def _lenses_in_words(self) -> str:
@@ -776,7 +794,10 @@ class SegmentSearch(Result):
         if not self.segments or self.segments[0].depth > 0:
             return f"in {several(len(self.segments), 'segment')}"
         if len(self.segments) == 1:
-            return "in all rows together; no smaller segment is listed"
+            return (
+                "in all rows together; after recalibrating them, no smaller segment differs by "
+                "more than chance"
+            )
         return f"in all rows together and in {several(len(self.segments) - 1, 'segment')}"
 
     @property

@@ -86,6 +86,18 @@ def short(name: str) -> str:
     return name.partition("(")[0]
 
 
+#: What an ECE measures; with more than two outcomes the distances are those of total variation.
+MEAN_ERROR, HALF_THE_SUM = (
+    "Error: mean |observed − predicted| of the bins, weighted by rows",
+    "; of several outcomes, half the sum.",
+)
+
+
+def is_mean_error(statistic: str) -> bool:
+    """Return whether a statistic, written as in Python, is what ``MEAN_ERROR`` says."""
+    return short(statistic) == "ECE" and "distance='tv'" in statistic
+
+
 def ending(*ends: str) -> Ended:
     """Return how several runs ended together: "interrupted" if one of them was, else "complete".
 
@@ -636,7 +648,8 @@ class ClusterSummary(Record):
     @property
     def in_sizes(self) -> str:
         """Number and sizes of clusters, and their effective number, in words."""
-        return f"{_sizes(self)}, as informative as {self.effective:.1f} of equal weight"
+        sizes = _sizes(self).replace(" of ", " clusters of ", 1)
+        return f"{sizes}, effective number {self.effective:.1f}"
 
     def __str__(self) -> str:
         columns = self.in_sizes

@@ -197,7 +197,11 @@ class CalibrationTestResult(Result):
             low, high = (f"{end:.4g}" for end in self.pvalue_bracket)
             precision = law
             if low != high:
-                precision = f"{law}, at most {high}" if low == "0" else f"{law}: {low} to {high}"
+                precision = (
+                    f"{law} up to rounding: at most {high}"
+                    if low == "0"
+                    else f"{law}: {low} to {high}"
+                )
         elif betting:
             precision = "1 / e-value, valid at every n"
         else:

@@ -96,7 +96,8 @@ def in_sd(value: float, sd: float) -> str:
     if sd == 0.0:
         return "–"
     z = round(value / sd, 1) + 0.0  # no negative zero
-    return f"{z:+.1f} sd" if abs(z) < 1000.0 else f"beyond {'+' if z > 0.0 else '-'}1000 sd"
+    sign = "+" if z else ""
+    return f"{z:{sign}.1f} sd" if abs(z) < 1000.0 else f"beyond {'+' if z > 0.0 else '-'}1000 sd"
 
 
 def in_percent(share: float) -> str:
