@@ -20,7 +20,7 @@ import click
 import numpy as np
 
 import caltest as ct
-from caltest._base.written import DependenceDoubt
+from caltest._base.written import DependenceDoubt, Doubt
 from caltest.cli import EXIT_CODES
 from caltest.cli import options as o
 from caltest.cli.inputs import (
@@ -180,7 +180,8 @@ def test(alpha: float, **options: Any) -> Outcome:
     pvalue = result.pvalue
     if result.subgroups is not None:
         pvalue = 2.0 * min(pvalue, result.subgroups.pvalue)
-    return finish(result, pvalue <= alpha or result.impossible > 0, options)
+    refuted = result.impossible > 0  # whatever rows depend on
+    return finish(result, refuted or _unless_in_doubt(pvalue <= alpha, result), options)
 
 
 @command(epilog=EXIT_CODES)
@@ -211,7 +212,18 @@ def interval(**options: Any) -> Outcome:
     if options["statistic"] in FORMULAS:
         return _of_regression(data, options)
     result = ct.confidence_interval(data, **settings(ct.confidence_interval, options))
-    return finish(result, not result.contains_zero, options)
+    return finish(result, _unless_in_doubt(not result.contains_zero, result), options)
+
+
+def _unless_in_doubt(
+    rejected: bool, result: ct.CalibrationTestResult | ct.ConfidenceIntervalResult
+) -> int:
+    """Return the exit code of a test, or interval, that asks whether calibration is ``rejected``.
+
+    It is 0 if not, 3 if notes of the ``result`` put p-values in doubt, such as one on dependent
+    rows, and 1 otherwise.
+    """
+    return rejected * (3 if any(isinstance(note, Doubt) for note in result.notes) else 1)
 
 
 def _of_regression(data: ct.Predictions | ct.Tally, options: dict[str, Any]) -> Outcome:

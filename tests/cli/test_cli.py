@@ -270,3 +270,16 @@ def test_a_file_of_a_like_name_is_no_command_to_run(run, tmp_path):
     code, _, error = run("audit", tmp_path / "scores_b.csv")
     assert code == 2
     assert f"if scores_a.csv is meant: caltest audit {tmp_path / 'scores_a.csv'}" in error
+
+
+@pytest.mark.parametrize("verb", ["test", "interval"])
+def test_a_rejection_of_rows_that_seem_to_depend_on_each_other_ends_with_3(verb, run, tmp_path):
+    rng = np.random.default_rng(3)
+    patient = np.repeat(np.arange(60), 10)
+    p = rng.uniform(0.05, 0.95, 600).round(4)
+    y = (rng.random(60)[patient] < p).astype(int)
+    lines = "".join(f"{a},{b},{c}\n" for a, b, c in zip(patient, p, y, strict=True))
+    (tmp_path / "rows.csv").write_text("patient,p,y\n" + lines)
+    call = (verb, tmp_path / "rows.csv", "--fail-on-miscalibration")
+    assert run(*call)[0] == 3
+    assert run(*call, "--clusters", "patient")[0] == 0
