@@ -19,6 +19,7 @@ from caltest.errors import StatisticError
 from caltest.results import rendering, sketches
 from caltest.results.aspects import IndividualErrorResult, WorstClassResult
 from caltest.results.base import (
+    CONFIDENCE,
     HALF_THE_SUM,
     MEAN_ERROR,
     ClusterSummary,
@@ -102,7 +103,7 @@ SHOWN_TEST, SHOWN_PART = (
 #: The lenses of an audit, by the beginning of their name, in words.
 LENSES = {
     "OneVsRest": "{}",
-    "TopK(1)": "confidence, the probability of the likeli{} class",
+    "TopK(1)": CONFIDENCE,
     "TopK": "the {} largest probabilities, each for its class",
     "Cumulative": "cumulative probabilities",
     "Canonical": "all classes together",

@@ -98,6 +98,42 @@ def is_mean_error(statistic: str) -> bool:
     return short(statistic) == "ECE" and "distance='tv'" in statistic
 
 
+#: What the lens TopK(1) assesses, with the end of "likelier" or "likeliest".
+CONFIDENCE = "confidence, the probability of the likeli{} class"
+
+
+def mean_error_in_words(lens: str, n_classes: int) -> str:
+    """Return the sentence on what an ECE measures through a lens, for K = ``n_classes``."""
+    binary = n_classes == 2 or lens.startswith(("TopK(1)", "OneVsRest(", "Cumulative("))
+    return MEAN_ERROR + ("." if binary else HALF_THE_SUM)
+
+
+def with_meaning(name: str, n_classes: int, lens: str = "") -> str:
+    """Return a lens or statistic, written as in Python, with its meaning if it needs words.
+
+    ``n_classes`` is the number of classes, K, and ``lens`` the lens of a statistic.
+
+    Examples
+    --------
+    >>> with_meaning("TopK(1)", 2)
+    'TopK(1)  (confidence, the probability of the likelier class)'
+    """
+    said = {"TopK(1)": CONFIDENCE.format("er" if n_classes == 2 else "est")}.get(name, "")
+    if is_mean_error(name):
+        said = mean_error_in_words(lens, n_classes)[len("Error: ") : -1]
+        said = said.replace(", weighted by rows", "")
+    return f"{name}  ({said})" if said else name
+
+
+def lens_in_words(lens: str, n_classes: int) -> list[str]:
+    """Return a sentence on what a lens assesses, in a list; [] if its name says it.
+
+    ``lens`` is written as in Python, and ``n_classes`` is the number of classes, K.
+    """
+    name, _, said = with_meaning(lens, n_classes).partition("  (")
+    return [f"Lens: {name} = {said.removesuffix(')')}."] * bool(said)
+
+
 def ending(*ends: str) -> Ended:
     """Return how several runs ended together: "interrupted" if one of them was, else "complete".
 

@@ -16,7 +16,15 @@ from caltest._base.arrays import FloatArray
 from caltest._base.written import first_of, several
 from caltest.errors import spelt
 from caltest.results import rendering, sketches
-from caltest.results.base import ClusterSummary, Record, Result, short
+from caltest.results.base import (
+    ClusterSummary,
+    Record,
+    Result,
+    is_mean_error,
+    lens_in_words,
+    mean_error_in_words,
+    short,
+)
 from caltest.results.rendering import (
     Card,
     Columns,
@@ -30,6 +38,10 @@ from caltest.results.rendering import (
 )
 from caltest.results.sketches import line
 from caltest.results.verdicts import GateVerdict, GradeVerdict
+
+#: How the statistic of a gate's margin begins.
+ROOT = "root mean squared error"
+
 
 #: What a plan knows the length of intervals of by a formula.
 FORMULAS = ("O:E", "intercept", "slope")
@@ -280,6 +292,23 @@ class GateResult(Result):
             f"and fails if low > limit. A verdict is wrong in at most {100 * self.alpha:g} % of "
             "data sets."
         )
+        kinds = {
+            mean_error_in_words(self.lens, self.n_classes): any(
+                is_mean_error(check.statistic) for check in self.checks
+            ),
+            "RMS error: root of the mean squared observed − predicted of the bins, noise "
+            "subtracted.": any(check.statistic.startswith(ROOT) for check in self.checks),
+        }
+        words += [
+            " ".join(
+                [
+                    *(words for words, so in kinds.items() if so),
+                    "Debiased: the estimate minus its bias from noise. The bounds are judged, not "
+                    "the estimates.",
+                    *lens_in_words(self.lens, self.n_classes),
+                ]
+            )
+        ]
         return words
 
 
@@ -392,6 +421,7 @@ class Plan(Result):
         words = [f"{self.n} rows{about} are needed {goal}. Assumed truth: {self.assumed}."]
         if self.present is not None:
             words.append(f"There are {self.present} rows: {self.more or 'no'} more are needed.")
+        words += lens_in_words(self.lens, self.n_classes)
         return words
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from caltest._base.arrays import FloatArray, IntArray
 from caltest.results import rendering
-from caltest.results.base import Record, Result, Subgroups, short
+from caltest.results.base import Record, Result, Subgroups, short, with_meaning
 from caltest.results.rendering import (
     Card,
     Columns,
@@ -144,8 +144,8 @@ class ConfidenceIntervalResult(Result):
         if self.bias < 0.5 * self.null_mean:
             noise += f"; {self._shown(self.null_mean)} would be the bias of a calibrated model"
         facts = {
-            "statistic": self.statistic,
-            "lens": self.lens,
+            "statistic": with_meaning(self.statistic, self.n_classes, self.lens),
+            "lens": with_meaning(self.lens, self.n_classes),
             "event": self.event_name,
             "estimate": self._shown(self.estimate),
             f"{100.0 * self.level:.4g} % {kind}": f"{bounds}  ({method})",

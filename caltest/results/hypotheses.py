@@ -15,7 +15,14 @@ from typing import ClassVar, Protocol
 from caltest._base.arrays import RNG, FloatArray
 from caltest._base.written import several
 from caltest.results import rendering, sketches
-from caltest.results.base import ClusterSummary, Record, Result, Subgroups, short
+from caltest.results.base import (
+    ClusterSummary,
+    Record,
+    Result,
+    Subgroups,
+    short,
+    with_meaning,
+)
 from caltest.results.rendering import (
     Card,
     Columns,
@@ -207,8 +214,8 @@ class CalibrationTestResult(Result):
         else:
             precision = f"{self.null}: not exact"
         facts = {
-            "statistic": self.statistic,
-            "lens": self.lens,
+            "statistic": with_meaning(self.statistic, self.n_classes, self.lens),
+            "lens": with_meaning(self.lens, self.n_classes),
             "event": self.event_name,
             "estimate": self.shown_estimate,
             "noise floor": self.shown_floor + floor,
@@ -317,13 +324,16 @@ class JointTestResult(Result):
 # The answers of a comparison, of two models or of several.
 
 
-def _as_forecasts(n_classes: int) -> str:
+def _as_forecasts(n_classes: int, level: float) -> str:
     """Return the heading of the lines that compare mean proper scores.
 
-    ``n_classes`` decides whether it names the whole vector.
+    ``n_classes`` decides whether it names the whole vector; ``level`` is that of the intervals.
     """
     of = " of all classes" * (n_classes > 2)
-    return f"  Mean scores{of} (proper scores; lower is better; not a calibration test):"
+    intervals = f"{100.0 * level:.4g} % intervals; p adjusted for all scores"
+    return (
+        f"  Mean scores{of} (proper scores; lower is better; not a calibration test; {intervals}):"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -582,7 +592,7 @@ class ComparisonResult(Result):
     def _appendix(self) -> list[str]:
         scores = [f"  {score.in_words(self.names, self.level)}" for score in self.scores]
         return [
-            *(["", _as_forecasts(self.n_classes), *scores] if scores else []),
+            *(["", _as_forecasts(self.n_classes, self.level), *scores] if scores else []),
             *super()._appendix(),
         ]
 
@@ -626,7 +636,7 @@ def _head(models: str, result: ComparisonResult, every: str = "") -> list[str]:
     other = result.tested != result.statistic
     facts = {
         "statistic": result.statistic + noise * (not other),
-        "lens": result.lens,
+        "lens": with_meaning(result.lens, result.n_classes),
         "hypothesis": f"{result.hypothesis}{every}",
     }
     if other:
@@ -709,7 +719,10 @@ class ComparisonTable(Result):
         models, pairs, *scores = map(aligned, self._tables())
         title = f"{len(self.names)} models, {several(len(self.pairs), 'pair')}"
         lines = [*_head(title, self.pairs[0], ", for each pair"), *models, "", *pairs, ""]
-        return [*lines, *([_as_forecasts(self.n_classes), *scores[0], ""] if scores else [])]
+        return [
+            *lines,
+            *([_as_forecasts(self.n_classes, self.level), *scores[0], ""] if scores else []),
+        ]
 
     def _in_words(self) -> list[str]:
         alpha = f"{1.0 - self.level:.3g}"
