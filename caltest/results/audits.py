@@ -777,8 +777,8 @@ class SegmentSearch(Result):
             "recalibrating the segment, minus a penalty for the search. If the model is "
             f"calibrated, the largest evidence exceeds {self.bar:.1f} in {100 * self.alpha:g} % of "
             "data sets.": True,
-            f"Finding: MISCALIBRATED {self._found_in} ({p}). The {100 * (1 - self.alpha):g} % "
-            "intervals hold for all segments at once.": self.segments,
+            f"Finding: MISCALIBRATED {self._found_in} ({p}){self._beyond}. The "
+            f"{100 * (1 - self.alpha):g} % intervals hold for all segments at once.": self.segments,
             f"The evidence is barely above {self.bar:.1f} where the interval reaches 0: the error "
             f"may be very small in {reaching}.": reaching,
             f"Finding: no error found ({p}). {self.reach_in_words}": not self.segments,
@@ -795,11 +795,15 @@ class SegmentSearch(Result):
         if not self.segments or self.segments[0].depth > 0:
             return f"in {several(len(self.segments), 'segment')}"
         if len(self.segments) == 1:
-            return (
-                "in all rows together; after recalibrating them, no smaller segment differs by "
-                "more than chance"
-            )
+            return "in all rows together"
         return f"in all rows together and in {several(len(self.segments) - 1, 'segment')}"
+
+    @property
+    def _beyond(self) -> str:
+        """Clause that says, if only all rows are listed, why no smaller segment is; else ""."""
+        if [segment.depth for segment in self.segments] != [0]:
+            return ""
+        return "; after recalibrating them, no smaller segment differs by more than chance"
 
     @property
     def reach_in_words(self) -> str:
