@@ -33,7 +33,9 @@ def test_the_row_of_subgroups_their_table_and_the_sentence_give_one_answer():
         wrong = sum(finding == "miscalibrated" for finding in row.groups.findings)
         assert (row.verdict == "miscalibrated") == (wrong > 0)
         assert min(row.groups.adjusted) == row.groups.pvalue == row.adjusted
-        assert re.search(rf"{wrong} of 4 (is|are) miscalibrated by (its|their) adjusted p", row.detail)
+        assert re.search(
+            rf"{wrong} of 4 (is|are) miscalibrated by (its|their) adjusted p", row.detail
+        )
         doubtful += row.pvalue <= 0.05 < row.adjusted
     assert doubtful  # of these, row and table used to differ
 
