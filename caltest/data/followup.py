@@ -340,7 +340,8 @@ class Followup(Written):
 
         It does if it lies beyond all times or below a tenth of them, as years taken for months do.
         With fewer events by the horizon than predictions p (n,) expect, by four standard errors,
-        the note is a FollowupDoubt: a rejection is in doubt.
+        the note is a FollowupDoubt: a rejection is in doubt. Rows that were censored before it
+        count by their prediction, which is more than they have left.
         """
         last, h = float(self.time.max()), float(np.max(self.horizon))
         if last / 10.0 <= h <= last:
@@ -351,7 +352,8 @@ class Followup(Written):
             f"{np.count_nonzero(self.ended)} events are by then, and predictions expect "
             f"{expected:.0f} of {self.n} rows to have one"
         )
-        short = expected - by_then > SHORT_OF_EVENTS * float(np.sqrt(p @ (1.0 - p)))
+        most = by_then + float(p[self.status == UNKNOWN].sum())
+        short = expected - most > SHORT_OF_EVENTS * float(np.sqrt(p @ (1.0 - p)))
         return (FollowupDoubt(note),) if short else (note,)
 
     @property
