@@ -123,7 +123,7 @@ class _Plain(ValueError):
     def of_file(self, name: str) -> Self:
         """Return a copy of this error whose message begins with ``name``: "scores.csv: …".
 
-        ``name`` is that of a file. The class and the suggested readings stay.
+        ``name`` names a file. The class and the suggested readings stay.
         """
         return type(self)(f"{name}: {self}", self.readings)
 

@@ -189,7 +189,7 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Add a batch and return the value of this batch alone, a scalar tensor.
 
-        The arguments are those of :meth:`update`.
+        The arguments are as in :meth:`update`.
         """
         self._inside = True  # torchmetrics resets within
         try:

@@ -81,7 +81,7 @@ class Commands(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of the group's commands with their summaries to a help page.
 
-        ``formatter`` of click takes the lines, ``context`` is that of the group.
+        ``formatter`` of click takes the lines, ``context`` is the group's.
         """
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])

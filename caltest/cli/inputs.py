@@ -82,7 +82,7 @@ def read(
     ``resume``, above ``BYTES_OF_BATCHES``, and, where ``sums`` are as good as rows to the command
     and to the options, for several files above ``BYTES_OF_PARTS``. A few incomplete rows are left
     out with a note, unless rows are ``paired`` with rows of another file. Refusal, an error of the
-    command line, for options that do not fit together; otherwise errors are those of
+    command line, for options that do not fit together; otherwise it raises the errors of
     :func:`read_predictions`.
     """
     check_out(options)
@@ -465,7 +465,7 @@ def _in_one_question(
 ) -> InvalidPredictionsError:
     """Return the error of one file with readings under which all files can be read.
 
-    The options that the command lacks are added as places to fill in. Parameters are those of
+    The options that the command lacks are added as places to fill in. Parameters are as in
     :func:`read_models`.
     """
     paths = [path for path in files.values() if not isinstance(path, tuple) or len(path) == 1]

@@ -99,7 +99,7 @@ def _with_calls(
 ) -> ct.AuditReport:
     """Return an audit with the commands that go on: with clusters of a doubt, and a search.
 
-    ``notes`` are those of the data, and ``options`` the values of the command's options by name.
+    ``notes`` are the notes of the data, ``options`` the values of the command's options by name.
     """
     call = clusters_call(notes)
     doubts = [n.clusters for n in notes if isinstance(n, DependenceDoubt)] if call else []

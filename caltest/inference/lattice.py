@@ -770,7 +770,7 @@ class EvidenceOfLanes:
 
     Evidence is a segment's log-likelihood gain in nats, less a penalty for the search. ``lanes``
     draws labels of many replicates side by side, and ``scan`` computes the evidence of all segments
-    from them, multiplying gains by ``inflation``. Values are those of :meth:`Scan.highest`, bit for
+    from them, multiplying gains by ``inflation``. Values are as from :meth:`Scan.highest`, bit for
     bit.
     """
 

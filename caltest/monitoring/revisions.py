@@ -210,7 +210,7 @@ class Revisions:
         If revisions are unpredictable, p (1 − p) falls on average from the first forecast p of a
         question to the last. Means over groups of questions lie in an interval of length ¼, so that
         Hoeffding's inequality bounds the probability that their mean rises: it is asked below 1e-4.
-        ``name`` is that of the times.
+        ``name`` names the times.
         """
         first = np.flatnonzero(np.diff(self.question, prepend=-1))
         last = np.append(first[1:], self.question.size) - 1

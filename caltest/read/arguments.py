@@ -186,7 +186,7 @@ def _of_table(probs: Any, labels: object, options: Fields, choices: Fields) -> P
 
     ``probs`` is the table, ``labels`` are its labels, as an array or the name of a column, or None.
     ``options`` are other arguments of :meth:`Predictions.of` by name, and ``choices`` the arguments
-    that only :func:`read_predictions` has, such as ``drop_missing``. Errors are those of
+    that only :func:`read_predictions` has, such as ``drop_missing``. It raises the errors of
     :func:`read_predictions`: InvalidPredictionsError, and DoubtfulInputError without ``as_is``.
     """
     beside = _beside(probs, labels, options, choices)
@@ -334,7 +334,7 @@ def _roots(value: Any, schema: Mapping[str, Any]) -> list[str]:
 def raw_values(probs: object, labels: object = None, **facts: Unpack[Facts]) -> object:
     """Return probabilities or logits as given, of the rows that would be read, (n,) or (n, K).
 
-    Arguments and rows are those of :func:`read_arguments`: ``probs`` and ``labels`` are arrays, or
+    Arguments and rows are as in :func:`read_arguments`: ``probs`` and ``labels`` are arrays, or
     ``probs`` is a table; ``facts`` are further arguments by name. With ``drop_missing`` the rows
     without a missing value are returned, else all of them.
     """

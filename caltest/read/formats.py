@@ -618,7 +618,7 @@ def _parquet(source: FileToOpen) -> Table:
 def _arrow(source: FileToOpen) -> Table:
     """Return an Arrow file, or a stream of Arrow, as an open table, a lazy polars frame.
 
-    ``source`` has its path and name in messages. Errors are those of polars.
+    ``source`` has its path and name in messages. It raises the errors of polars.
     """
     import polars as pl
 
@@ -932,7 +932,7 @@ def _numpy(source: FileToOpen) -> Table:
 def _arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
     """Return (columns, others): the arrays of a NumPy file by name that are of one length, and not.
 
-    The length is that of most arrays whose names are read without an option, or of most arrays.
+    The length is shared by most arrays whose names are read without an option, or of most arrays.
     Arrays of three dimensions are others, and single numbers are left out. The array of an ``.npy``
     file is called "probs". InvalidPredictionsError for a file that cannot be read, or would have to
     be unpickled.

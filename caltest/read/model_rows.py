@@ -40,7 +40,7 @@ def read_forecasters(
     ``source`` and ``options`` are as for :func:`read_predictions`; ``probs`` has the forecasters,
     separated by commas, and ``label`` one expression for all of them, or one each. The result maps
     the expression of each forecaster to its predictions. Only rows that every forecaster has are
-    kept; with ``drop_missing`` they may be fewer than the table has. Errors are those of
+    kept; with ``drop_missing`` they may be fewer than the table has. It raises the errors of
     :func:`read_predictions`, and InvalidPredictionsError without a common row.
     """
     wanted = Wanted(probs=probs, label=label, **options)  # type: ignore[arg-type]
@@ -176,8 +176,8 @@ def read_each(
     ``source`` is a path or a table, and ``models`` is that column; all other arguments are as for
     :func:`read_predictions`. The result maps the name of each model, a value of that column, to its
     predictions. Rows of the models are matched by ``ids``, or by a column that names the rows of
-    each model and has the same values for all. Errors are those of :func:`read_predictions`, and
-    InvalidPredictionsError unless there are 2 to 50 models.
+    each model and has the same values for all. It raises the errors of :func:`read_predictions`,
+    and InvalidPredictionsError unless there are 2 to 50 models.
     """
     wanted = Wanted(probs=probs, label=label, ids=ids, where=where, **options)  # type: ignore[arg-type]
     wanted = replace(wanted, drop_missing=drop_missing)

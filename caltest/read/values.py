@@ -1009,7 +1009,7 @@ class EvaluatedCells:
     def obstacles(self) -> list[InvalidPredictionsError]:
         """Return all InvalidPredictionsErrors that prevent predictions, without raising them.
 
-        They are those of the probabilities and those of the outcome, at most one each.
+        They are about the probabilities and the outcome, at most one each.
         """
         found = []
         columns = len(self.of("probs"))

@@ -500,7 +500,7 @@ class FollowedSites(Result):
         """P of one calibration-in-the-large, p of one slope, and the mean slope, over all sites.
 
         The p-values are of Cochran's Q, Σ w (x − x̄)², with w = 1/se² and x̄ the weighted mean; the
-        standard errors are those of the intervals. NaN, all three, for a single site.
+        standard errors are as in the intervals. NaN, all three, for a single site.
         """
         found, mean = list[float](), nan
         pairs = (self.in_the_large, self.in_the_large_interval), (self.slope, self.slope_interval)

@@ -86,7 +86,7 @@ def short(name: str) -> str:
     return name.partition("(")[0]
 
 
-#: What an ECE measures; with more than two outcomes the distances are those of total variation.
+#: What an ECE measures; with more than two outcomes the distances are of total variation.
 MEAN_ERROR, HALF_THE_SUM = (
     "Error: mean |observed − predicted| of the bins, weighted by rows",
     "; of several outcomes, half the sum.",
