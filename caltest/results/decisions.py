@@ -40,7 +40,7 @@ from caltest.results.sketches import line
 from caltest.results.verdicts import GateVerdict, GradeVerdict
 
 #: How the statistic of a gate's margin begins.
-ROOT = "root mean squared error"
+ROOT_ERROR = "root mean squared error"
 
 
 #: What a plan knows the length of intervals of by a formula.
@@ -297,7 +297,7 @@ class GateResult(Result):
                 is_mean_error(check.statistic) for check in self.checks
             ),
             "RMS error: root of the mean squared observed − predicted of the bins, noise "
-            "subtracted.": any(check.statistic.startswith(ROOT) for check in self.checks),
+            "subtracted.": any(check.statistic.startswith(ROOT_ERROR) for check in self.checks),
         }
         words += [
             " ".join(

@@ -327,7 +327,7 @@ class JointTestResult(Result):
 def _as_forecasts(n_classes: int, level: float) -> str:
     """Return the heading of the lines that compare mean proper scores.
 
-    ``n_classes`` decides whether it names the whole vector; ``level`` is the level of the intervals.
+    ``n_classes`` decides whether it names the whole vector; ``level`` is the intervals' level.
     """
     of = " of all classes" * (n_classes > 2)
     intervals = f"{100.0 * level:.4g} % intervals; p adjusted for all scores"
