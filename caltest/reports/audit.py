@@ -445,7 +445,7 @@ def _promised(
 
 
 #: Directions of the top class in words.
-DIRECTIONS_OF_CONFIDENCE = {
+MISPLACED = {
     "overconfident": "overconfident",
     "underconfident": "underconfident",
     "mixed": "overconfident in some ranges and underconfident in others",
@@ -702,9 +702,9 @@ def _wrong(
             both = f"predicts {percent(mean, rate)} on average, observed {percent(rate, mean)}"
             some = "too high in some ranges and too low in others"
             sentences.append(f"{called or 'Predictions are'} {some} ({both}).")
-    if direction in DIRECTIONS_OF_CONFIDENCE:
+    if direction in MISPLACED:
         sentences.append(
-            f"The model is {DIRECTIONS_OF_CONFIDENCE[direction]}: it claims {percent(confidence, accuracy)} on "
+            f"The model is {MISPLACED[direction]}: it claims {percent(confidence, accuracy)} on "
             f"average and is right in {percent(accuracy, confidence)} of cases."
         )
     if significant and not errors and rows[0].aspect == "error":
