@@ -670,7 +670,8 @@ def _walk(excess, starts, row, group, key, twist, shuffled, out):  # type: ignor
     walk, low, high = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
     for r in range(key.size):
         counter = key[r]
-        moved[:] = excess
+        for i in range(excess.size):  # assigning the array takes seconds to compile
+            moved[i] = excess[i]
         walk[:], low[:], high[:] = 0.0, 0.0, 0.0
         t = 0
         for s in range(starts.size - 1):

@@ -404,13 +404,23 @@ def _agreements(  # type: ignore[no-untyped-def]
             alone[s, q] += w[i] ** 2 * p[i, k] ** 2
     residual = np.empty((n_clusters, 4, n_classes))
     hits, hits_squared = np.empty((4, n_classes)), np.empty((4, 4, n_classes))
-    mean, rows = np.zeros((4, n_classes)), np.maximum(mass.sum(axis=0), 1e-300)
+    mean, rows = np.zeros((4, n_classes)), np.zeros(4)
+    # Loops in the place of slices of arrays, which take seconds to compile.
+    for g in range(n_clusters):
+        for q in range(4):
+            rows[q] += mass[g, q]
+    rows = np.maximum(rows, 1e-300)
     self_products = np.empty((4, 4))
     for r in range(labels.shape[0]):
-        residual[:] = -expected
+        for g in range(n_clusters):
+            for q in range(4):
+                for k in range(n_classes):
+                    residual[g, q, k] = -expected[g, q, k]
         hits[:] = 0.0
         hits_squared[:] = 0.0
-        self_products[:] = alone
+        for s in range(4):
+            for q in range(4):
+                self_products[s, q] = alone[s, q]
         for i in range(w.size):
             k = labels[r, i]
             if k < n_classes:
@@ -430,7 +440,8 @@ def _agreements(  # type: ignore[no-untyped-def]
         for t in range(4):
             squares_out[r, 1 + t] = self_products[:, t].sum()
             squares_out[r, 5 + t] = self_products[t].sum()
-        out[r] = -squares_out[r]
+        for t in range(9):
+            out[r, t] = -squares_out[r, t]
         for g in range(n_clusters):
             for k in range(n_classes):
                 whole = 0.0
