@@ -403,6 +403,7 @@ def test_a_gate_asks_for_label_scores_ids_and_margin_in_one_question(renamed, ru
     assert "passed" in out
 
 
+@pytest.mark.slow
 def test_a_score_of_another_name_in_one_file_is_named_for_this_file(tmp_path, rng, run):
     p = rng.uniform(0.05, 0.95, 500).round(3)
     y = (rng.random(500) < p) * 1

@@ -114,6 +114,7 @@ def test_a_better_model_is_shown_to_be_better():
     assert curve.useful.size
 
 
+@pytest.mark.slow
 def test_picture_has_all_curves():
     picture = ct.decision_curve(*events(9, 200, 1.0, 3.0), against=np.full(200, 0.25)).plot()
     assert {"band", "always", "never", "promised", "other", "model"} <= set(picture.artists)

@@ -177,6 +177,7 @@ def test_intervals_with_weights(rng):
         interval(p, y, ct.MCE(5), weights=w)
 
 
+@pytest.mark.slow
 def test_intervals_with_clusters_use_the_law_of_the_test(rng):
     """One prediction a cluster, nearly equal labels: V between clusters of a cell is next to 0."""
     covered, runs = 0, 40
@@ -319,6 +320,7 @@ def test_cross_fitted_errors_keep_clusters_together_and_weigh_rows(rng):
         ct.VariationalError()(p, y, clusters=np.minimum(g, 8))
 
 
+@pytest.mark.slow
 def test_a_plan_from_clusters_draws_them_whole():
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(40), 4)

@@ -48,6 +48,7 @@ def check_all_paths(probs, labels, bins):
             assert values == pytest.approx((expected,) * 3, abs=tolerance)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(PROBLEMS, ANY_BINS)
 def test_paths_against_slow_twin(problem, bins):

@@ -495,6 +495,7 @@ def test_pictures_have_the_times_of_the_rows():
     assert old.plot().ax.get_xlabel() == "Observations"
 
 
+@pytest.mark.slow
 def test_betting_null_and_its_result():
     p, y = sloped(800)
     result = ct.calibration_test(p, y, ct.EValue())

@@ -113,6 +113,7 @@ def test_random_bytes(kind, data, choices):
     survive(kind, data, **choices)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=20000, suppress_health_check=list(HealthCheck))
 @given(damaged(COMPACT), CHOICES)
 def test_damaged_files(file, choices):

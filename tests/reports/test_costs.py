@@ -42,6 +42,7 @@ def test_what_has_no_utilities_is_refused(risks):
         ct.audit(ct.Tally.of(*risks), costs=ct.Costs.threshold(0.2), **RUN)
 
 
+@pytest.mark.slow
 def test_a_report_begins_with_the_costs_and_draws_the_curve(risks):
     page = ct.report(*risks, costs=ct.Costs.threshold(0.2), **RUN)
     first = page.sections[0]

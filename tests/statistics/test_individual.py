@@ -94,6 +94,7 @@ def test_the_jackknife_is_that_of_split_without_each_cluster():
         assert part == pytest.approx((middle, middle - width, middle + width), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_models_right_on_average_only_are_found_item_by_item():
     rng = np.random.default_rng(0)
     q = rng.beta(2, 2, 300)
@@ -124,6 +125,7 @@ def test_intervals_hold_no_error_where_rare_outcomes_did_not_occur(n, m, p):
     assert found.calibration_high >= found.high - 1e-12
 
 
+@pytest.mark.slow
 def test_rows_with_items_are_the_votes_and_others_take_items_as_clusters():
     probs, counts = reference()
     votes = ct.Predictions.of_votes(probs, counts)
