@@ -201,15 +201,17 @@ class DependenceDoubt(Doubt):
     """Note (a text) that rows may depend on each other.
 
     With it, a rejection has the verdict "in doubt". ``clusters`` is the SQL expression of the
-    column whose rows seem to depend, "" if unknown.
+    column whose rows seem to depend, ``perhaps`` that of a column that may be a feature as well;
+    "" if unknown.
     """
 
-    __slots__ = ("clusters",)
+    __slots__ = ("clusters", "perhaps")
     clusters: str
+    perhaps: str
 
-    def __new__(cls, note: str, clusters: str = "") -> Self:
+    def __new__(cls, note: str, clusters: str = "", perhaps: str = "") -> Self:
         doubt = super().__new__(cls, note)
-        doubt.clusters = clusters
+        doubt.clusters, doubt.perhaps = clusters, perhaps
         return doubt
 
 

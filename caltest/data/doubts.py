@@ -260,10 +260,10 @@ def answered(
     DoubtfulInputError with its alternative readings, unless ``as_is`` is true; then the note says
     that it was overruled. The others are doubts, noted as they are. A note is a Doubt (a kind of
     str that puts p-values in doubt) if its question could explain a miscalibration, else a plain
-    str; a DependenceDoubt if rows seem to depend; without ``as_is`` a FollowupDoubt if outcomes may
-    not be known to their end. With ``as_is``, notes on rows that are without an outcome, or not
-    mature, are plain. With ``arrays`` the message of the error suggests Python arguments; without,
-    the caller adds how to go on.
+    str; a DependenceDoubt if rows seem to depend or may; without ``as_is`` a FollowupDoubt if
+    outcomes may not be known to their end. With ``as_is``, notes are plain on rows that are without
+    an outcome or not mature, and on columns that are a feature or clusters. With ``arrays`` the
+    message of the error suggests Python arguments; without, the caller adds how to go on.
     """
     notes = list[str]()
     for question in asked:
@@ -272,9 +272,12 @@ def answered(
             raise DoubtfulInputError(question.text + advice, question.readings)
         text = f"read as it is, although {question.text}" if question.asks else question.text
         kind: type[str] = Doubt if question.explains else str
-        if question.guard == "dependent rows":
+        if question.guard in ("dependent rows", "feature"):
             column = [str(reading.options.get("clusters", "")) for reading in question.readings]
-            notes.append(DependenceDoubt(text, *column[:1]))
+            if question.guard == "dependent rows":
+                notes.append(DependenceDoubt(text, *column[:1]))
+            else:
+                notes.append(text if as_is else DependenceDoubt(text, "", *column[:1]))
             continue
         if question.guard in UNSEEN and question.explains:
             kind = FollowupDoubt
@@ -290,13 +293,14 @@ def of_bets(note: str) -> str:
     A ``note`` (text) on dependent rows that names their column, a DependenceDoubt, becomes a Doubt
     with the same column; others are returned unchanged.
     """
-    if not isinstance(note, DependenceDoubt) or not note.clusters:
+    if not isinstance(note, DependenceDoubt) or not (column := note.clusters or note.perhaps):
         return note
+    seem = "are" if note.clusters else "may be"
     return Doubt(
         spelt(
-            f"outcomes of rows with the same {note.clusters} are correlated, and each row is a bet "
-            f"of its own: if it is the time of the rows, name it, time={note.clusters!r} "
-            f"(--time {shlex.quote(note.clusters)}), and rows of one time are one bet"
+            f"outcomes of rows with the same {column} {seem} correlated, and each row is a bet of "
+            f"its own: if it is the time of the rows, name it, time={column!r} "
+            f"(--time {shlex.quote(column)}), and rows of one time are one bet"
         )
     )
 

@@ -557,13 +557,14 @@ def dependent_rows(rows: Rows) -> Question | None:
     several times have, errors along the predictions are removed first: they would make residuals of
     one value agree as well.
 
-    Numbers along which residuals rise or fall, such as an age, are a feature and no clusters
-    (:func:`_trend`): if no column holds clusters, a note says so, which is no doubt. Numbers from
-    which the outcome follows are left out (:func:`_tells_outcome`). ``rows`` are the predictions
-    and outcomes, with the unused columns of the table. The result is a :class:`Question` (evidence
-    as text, with alternative readings), or None.
+    Numbers along which residuals rise or fall (:func:`_trend`) may be a feature that the model
+    lacks, such as an age, or clusters, such as days whose outcomes depend on those of the days
+    before; numbers from which the outcome follows (:func:`_tells_outcome`) may have become known
+    with it, or count cases first. These leave a p-value in doubt as well, if no column surely holds
+    clusters. ``rows`` are the predictions and outcomes, with the unused columns of the table. The
+    result is a :class:`Question` (evidence as text, with alternative readings), or None.
     """
-    n, feature = rows.n, ""
+    n, either = rows.n, list[tuple[Column, str]]()
     if n < 20 or "clusters" in rows.said or rows.clusters is not None or rows.followed:
         return None
     residuals = residuals_of(rows)
@@ -580,12 +581,19 @@ def dependent_rows(rows: Rows) -> Question | None:
             left = _without_trend(rows.risks, residuals, column)
         if left is not None and _are_alike(left, column.coded[0], _variances(rows)):
             if column.words is None and _tells_outcome(rows, column):
+                known = f"outcomes follow from {column.name}, which may have become known with them"
+                either.append((column, known))
                 continue
             trend = _trend(left, column) if column.words is None else None
             if trend is not None and not _are_alike(
                 left - trend, column.coded[0], _variances(rows), LEFT_SCORE
             ):
-                feature = feature or column.name
+                along = (
+                    f"observed and predicted outcomes differ along {column.name}, which may be a "
+                    "feature that the model lacks: a search of segments (segment_search, caltest "
+                    "segments) shows where"
+                )
+                either.append((column, along))
                 continue
             text = spelt(
                 f"outcomes of rows with the same {column.name} are correlated, but the p-values "
@@ -594,13 +602,13 @@ def dependent_rows(rows: Rows) -> Question | None:
             )
             reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
             return Question("dependent rows", text, (reading,), asks=False)
-    if feature:
-        text = (
-            f"observed and predicted outcomes differ along {feature}, as along a feature that the "
-            "model lacks: a search of segments (segment_search, caltest segments) shows where, and "
-            f"{feature} is no cluster"
+    for column, text in either:
+        text += spelt(
+            f". If rows of one {column.name} depend on each other, pass clusters={column.name!r} "
+            f"(--clusters {shlex.quote(column.sql)}); if they do not, as_is=True (--as-is)"
         )
-        return Question("feature", text, (), asks=False, explains=False)
+        reading = Reading({"clusters": column.sql}, f"rows of one {column.name} depend")
+        return Question("feature", text, (reading,), asks=False)
     return None
 
 

@@ -545,7 +545,8 @@ def report_of(
         impossible=impossible.size,
         notes=tuple(_notes(data, rows, [*doubts, *sizes])),
         unsearched=_unsearched(data),
-        doubted=bool(doubts),
+        # A column that may be a feature is searched now: that is how such a doubt is settled.
+        doubted=not all(isinstance(d, DependenceDoubt) and d.perhaps for d in doubts),
         copies=data.copies,
         followup=top.test.followup,
     )

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import caltest as ct
+from caltest._base.written import DependenceDoubt
 from caltest.data import doubts, ends, spare_columns
 from caltest.data.questions import Column, Rows, design_effect
 from caltest.errors import DoubtfulInputError
@@ -475,8 +477,27 @@ def test_numbers_along_which_residuals_rise_are_a_feature_and_no_clusters(name):
     x = draw[name].astype(int)
     p, y = wrong_along(x)
     question = spare_columns.dependent_rows(rows_of(p, y, **{name: x}))
-    assert (question.guard, question.asks, question.explains) == ("feature", False, False)
-    assert question.readings == ()
+    assert (question.guard, question.asks, question.explains) == ("feature", False, True)
+    assert options_of(question) == [{"clusters": name}]
+    assert "segment_search" in question.text
+    [doubt] = doubts.answered([question])
+    assert (doubt.clusters, doubt.perhaps) == ("", name)
+    assert type(doubts.answered([question], as_is=True)[0]) is str
+
+
+@pytest.mark.parametrize("seed", range(4, 9))
+def test_days_whose_outcomes_depend_on_those_before_leave_a_rejection_in_doubt(seed):
+    rng = np.random.default_rng(seed)
+    effect = np.zeros(60)
+    for day in range(1, 60):
+        effect[day] = 0.8 * effect[day - 1] + 0.6 * rng.normal()
+    days = rng.permutation(np.repeat(np.arange(60), 10))
+    p = rng.uniform(0.05, 0.95, 600)
+    y = (0.6**0.5 * rng.normal(size=600) + 0.4**0.5 * effect[days] < ndtri(p)).astype(int)
+    question = spare_columns.dependent_rows(rows_of(p, y, day=days))
+    assert question.guard in ("feature", "dependent rows")
+    [doubt] = doubts.answered([question])
+    assert isinstance(doubt, DependenceDoubt)
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.5])
@@ -493,7 +514,9 @@ def test_numbered_patients_are_clusters_though_outcomes_drift_along_their_number
 def test_numbers_from_which_the_outcome_follows_are_no_clusters():
     p, y, rng = drawn(3000)
     days = np.where(y == 1, rng.integers(90, 200, 3000), rng.integers(0, 60, 3000))
-    assert spare_columns.dependent_rows(rows_of(p, y, max_dpd=days)) is None
+    question = spare_columns.dependent_rows(rows_of(p, y, max_dpd=days))
+    assert question.guard == "feature"
+    assert "may have become known" in question.text
 
 
 @pytest.mark.parametrize("flag", ["matured", "x"])

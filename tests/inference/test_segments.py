@@ -587,7 +587,7 @@ def test_the_command_line_searches(tmp_path, run):
     said = run("audit", path)[1]
     assert "Not searched for segments: age, site, ref_loss. Run: caltest segments" in said
     assert f"Run: caltest segments {path}" in said
-    assert "as along a feature that the model lacks" in " ".join(said.split())
+    assert "may be a feature that the model lacks" in " ".join(said.split())
     assert run("plot", path, "--kind", "forest", "-o", "f.svg")[2].endswith(
         " -o f.svg --by COLUMN\n"
     )
