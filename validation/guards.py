@@ -730,7 +730,7 @@ def measure(kind, wanted, rng):
         beside = labelled(p, seen.labels, rng, **(more[0] if more else {}))
         beside = replace(beside, followed=True, said=said)
         asked += filter(None, [ends.other_events(beside, seen.event, seen.time)])
-    raised = {question.guard for question in asked}
+    raised = {"dependent rows" if q.guard == "feature" else q.guard for q in asked}
     found = {"guards": [float(guard in raised) for guard in (*ASKING, *DOUBTING)]}
     found["arrays"] = [float(any(q.asks for q in doubts.doubts_of_arrays(*alone)))]
     return {name: found[name] for name in wanted}
