@@ -519,7 +519,7 @@ def take_models(
         if isinstance(model, np.ndarray) and not isinstance(labels, str):
             own = shared
         elif not (isinstance(labels, str) or isinstance(model, Predictions)):
-            own = None if has_labels(model, shared) else shared
+            own = None if has_labels(model) else shared
         data[str(name)] = take_model(verb, name, model, own, facts)
         if name in notes:
             data[str(name)] = noted(data[str(name)], notes[name])

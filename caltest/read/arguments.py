@@ -440,12 +440,11 @@ def _places_in(index: Any, other: Any, complete: bool, names: tuple[str, str]) -
     )
 
 
-def has_labels(model: object, labels: object) -> bool:
+def has_labels(model: object) -> bool:
     """Return whether a model is a table in memory with a column of labels, found by its name.
 
     It is a name that :func:`read_predictions` reads without an option, such as "y" or "label".
-    ``labels``, the labels that were given separately, are not looked at. False for arrays, and for
-    no or several such columns.
+    False for arrays, and for no or several such columns.
     """
     if not is_table(model):
         return False

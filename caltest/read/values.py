@@ -262,12 +262,12 @@ class EvaluatedCells:
 
     # --- numbers and outcomes ------------------------------------------------------------------
 
-    def numbers(self, column: str, *, gaps: bool = False) -> FloatArray:
+    def numbers(self, column: str) -> FloatArray:
         """Return the numbers of a column such as "probs:0", (n,), percent signs divided by 100.
 
         Missing cells are NaN. Numbers of 32 and 16 bits keep their type, by which it is known how
-        they were rounded, unless other rows are read separately. ``gaps`` has no effect.
-        InvalidPredictionsError for cells that are no numbers.
+        they were rounded, unless other rows are read separately. InvalidPredictionsError for cells
+        that are no numbers.
         """
         import polars as pl
 

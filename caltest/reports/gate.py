@@ -242,7 +242,7 @@ def _models(
         return data, None, (data, None)
     complete = isinstance(against, (Predictions, AnyTally)) or not paired
     outcomes = labels
-    if complete or has_labels(against, labels):
+    if complete or has_labels(against):
         outcomes = labels if isinstance(labels, str) else None
     elif labels is None and isinstance(data, Predictions):
         outcomes = lent_labels(data, against, facts.get("ids"))
